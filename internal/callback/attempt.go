@@ -3,12 +3,11 @@ package callback
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -77,10 +76,8 @@ func (e *Engine) SendTest(ctx context.Context, w parley.Webhook) (Attempt, error
 	if err != nil {
 		return Attempt{}, err
 	}
-	var log [4]byte
-	rand.Read(log[:]) // never fails
 	a := Attempt{RequestID: newRequestID(), At: time.Now()}
-	id := parley.NewEventID(a.At, binary.BigEndian.Uint32(log[:]), 0)
+	id := parley.NewEventID(a.At, rand.Uint32(), 0)
 	event := &parley.Event{ID: id, Type: TestEvent, Channel: w.Channel, At: a.At, Data: data}
 	limited, cancel := context.WithTimeout(ctx, WebhookTimeout)
 	defer cancel()

@@ -101,22 +101,16 @@ func callbackParams(contact parley.ContactID, event *parley.Event, at time.Time)
 
 // DeliveryBody is the body of a delivery, without texts that are only stored encrypted; nil: it has none, or its event
 // was purged.
-func DeliveryBody(ctx context.Context, store interface {
-	EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error)
-}, d parley.Delivery) (*string, error) {
+func (e *Engine) DeliveryBody(ctx context.Context, d parley.Delivery) (*string, error) {
 	if d.Webhook == "" {
 		return nil, nil
 	}
-	events, err := store.EventsAt(ctx, []int64{d.Event})
+	events, err := e.Store.EventsAt(ctx, []int64{d.Event})
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
 	body, err := events[0].Body()
-	if err != nil {
-		return nil, err
-	}
-	text := string(body)
-	return &text, nil
+	return new(string(body)), err
 }
 
 // LastRequest is the request of a delivery's last attempt, signed for that time with the current secrets; nil: there was

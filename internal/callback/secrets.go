@@ -68,8 +68,8 @@ func (s *Secrets) KeysOf(ctx context.Context, owner parley.SecretOwner) (Keys, e
 
 // Add creates the secret of a new owner in the transaction that adds the owner.
 func (s *Secrets) Add(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) (string, error) {
-	secret := newSecret()
-	return secret, tx.SetSecret(ctx, parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, secret)})
+	secret, stored := s.newSecret(owner)
+	return secret, tx.SetSecret(ctx, stored)
 }
 
 // create stores a first secret, unless another request was faster.
@@ -82,7 +82,7 @@ func (s *Secrets) create(ctx context.Context, owner parley.SecretOwner) (stored 
 		if err := checkOwner(ctx, tx, owner); err != nil {
 			return err
 		}
-		stored = parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, newSecret())}
+		_, stored = s.newSecret(owner)
 		return tx.SetSecret(ctx, stored)
 	})
 	return stored, err
@@ -111,8 +111,7 @@ func (s *Secrets) Evict(owner parley.SecretOwner) {
 func (s *Secrets) Rotate(
 	ctx context.Context, owner parley.SecretOwner, inTx ...func(tx *store.Tx, oldUntil time.Time) error,
 ) (Keys, error) {
-	fresh := newSecret()
-	var stored parley.SigningSecret
+	_, stored := s.newSecret(owner)
 	err := s.store.Tx(ctx, func(tx *store.Tx) error {
 		if err := checkOwner(ctx, tx, owner); err != nil {
 			return err
@@ -121,7 +120,6 @@ func (s *Secrets) Rotate(
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
 			return err
 		}
-		stored = parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, fresh)}
 		if err == nil {
 			stored.OldEncrypted, stored.OldUntil = old.Encrypted, time.Now().Add(oldSecretValid)
 		}
@@ -163,8 +161,11 @@ func (s *Secrets) decrypt(stored parley.SigningSecret) (Keys, error) {
 	return keys, nil
 }
 
-func (s *Secrets) encrypt(owner parley.SecretOwner, secret string) []byte {
-	return s.keyring.Encrypt([]byte(secret), secretContext(owner))
+func (s *Secrets) newSecret(owner parley.SecretOwner) (string, parley.SigningSecret) {
+	b := make([]byte, secretSize)
+	rand.Read(b) // never fails
+	secret := secretPrefix + base64.StdEncoding.EncodeToString(b)
+	return secret, parley.SigningSecret{Owner: owner, Encrypted: s.keyring.Encrypt([]byte(secret), secretContext(owner))}
 }
 
 // Reencrypt encrypts a stored secret with another keyring.
@@ -185,11 +186,6 @@ func Reencrypt(stored parley.SigningSecret, from, to *encrypt.Keyring) (parley.S
 // secretContext binds an encrypted secret to its owner.
 func secretContext(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
 
-func newSecret() string {
-	b := make([]byte, secretSize)
-	rand.Read(b) // never fails
-	return secretPrefix + base64.StdEncoding.EncodeToString(b)
-}
 
 func keyOf(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)

@@ -58,7 +58,7 @@ type Config struct {
 // LoginLinks is an [otp.Issuer]. MatchMessage masks the code of a login link in an inbound message. It returns what must
 // run in the transaction that stores the message; nil: nothing.
 type LoginLinks interface {
-	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) ([]otp.Reply, error), err error)
+	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) (*otp.Reply, error), err error)
 }
 
 // Gateway runs channels. Its methods may be called from several goroutines.

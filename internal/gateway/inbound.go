@@ -51,7 +51,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At, ReceivedAt: a.now(),
 	}
-	var then func(*store.Tx) ([]otp.Reply, error)
+	var then func(*store.Tx) (*otp.Reply, error)
 	var err error
 	if a.g.LoginLinks != nil { // also for history: it may hold the code of a login link that is still open
 		then, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
@@ -100,10 +100,10 @@ func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.
 	})
 }
 
-// storeInbound stores and publishes an inbound message, runs then if it is not nil, and enqueues its replies. If the
+// storeInbound stores and publishes an inbound message, runs then if it is not nil, and enqueues its reply. If the
 // channel stores no text, only the event has it, encrypted, until it is delivered.
 func (a *account) storeInbound(
-	ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, then func(*store.Tx) ([]otp.Reply, error),
+	ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, then func(*store.Tx) (*otp.Reply, error),
 ) error {
 	if err := tx.AddMessage(ctx, m); err != nil {
 		return err
@@ -120,15 +120,12 @@ func (a *account) storeInbound(
 	if err := tx.AddEvent(ctx, &event); err != nil || then == nil {
 		return err
 	}
-	replies, err := then(tx)
-	if err != nil || len(replies) == 0 {
+	reply, err := then(tx)
+	if err != nil || reply == nil {
 		return err
 	}
-	drafts := make([]Draft, len(replies))
-	for i, r := range replies {
-		drafts[i] = Draft{To: r.To, Content: r.Content, Priority: parley.PriorityKnown}
-	}
-	return a.enqueue(ctx, tx, a.newMessages(channel, drafts))
+	draft := Draft{To: reply.To, Content: reply.Content, Priority: parley.PriorityKnown}
+	return a.enqueue(ctx, tx, a.newMessages(channel, []Draft{draft}))
 }
 
 // applyReceipt advances messages. It returns an error for unknown ones, so that the network repeats the receipt: it can

@@ -29,7 +29,7 @@ const (
 	fetchPollEvery = time.Minute
 	// fetchErrorPause is the pause after the store failed.
 	fetchErrorPause = 5 * time.Second
-	// maxTurns bounds chatTurns.
+	// maxTurns bounds turns.
 	maxTurns = 10_000
 )
 
@@ -43,9 +43,8 @@ type mediaFetcher struct {
 	busy    map[parley.ChannelCode]int
 	// The longest without a turn comes first, so that a contact with many files does not delay the others of its channel,
 	// nor a channel the others.
-	turn         int64
-	channelTurns map[parley.ChannelCode]int64
-	chatTurns    map[chatKey]int64
+	turn  int64
+	turns map[chatKey]int64 // the last ones of chats, and of channels under their code alone
 }
 
 type chatKey struct {
@@ -57,7 +56,7 @@ func newMediaFetcher(g *Gateway) *mediaFetcher {
 	return &mediaFetcher{
 		g: g, changed: make(chan struct{}, 1), done: make(chan int64),
 		running: map[int64]parley.ChannelCode{}, busy: map[parley.ChannelCode]int{},
-		channelTurns: map[parley.ChannelCode]int64{}, chatTurns: map[chatKey]int64{},
+		turns: map[chatKey]int64{},
 	}
 }
 
@@ -100,17 +99,16 @@ func (f *mediaFetcher) start(ctx context.Context) time.Duration {
 			f.g.Log.Error("look for files to fetch", "error", err)
 			return fetchErrorPause
 		}
-		if len(due) == 0 && len(f.running) == 0 || len(f.chatTurns) > maxTurns {
-			clear(f.channelTurns)
-			clear(f.chatTurns)
+		if len(due) == 0 && len(f.running) == 0 || len(f.turns) > maxTurns {
+			clear(f.turns)
 		}
 		next, ok := f.choose(due, now)
 		if !ok {
 			break
 		}
 		f.turn++
-		f.channelTurns[next.Channel] = f.turn
-		f.chatTurns[chatKey{next.Channel, next.Chat}] = f.turn
+		f.turns[chatKey{next.Channel, ""}] = f.turn
+		f.turns[chatKey{next.Channel, next.Chat}] = f.turn
 		f.running[next.Seq] = next.Channel
 		f.busy[next.Channel]++
 		go func() {
@@ -135,8 +133,8 @@ func (f *mediaFetcher) choose(due []parley.MediaFetch, now time.Time) (parley.Me
 	}
 	return slices.MinFunc(due, func(a, b parley.MediaFetch) int {
 		return cmp.Or(
-			cmp.Compare(f.channelTurns[a.Channel], f.channelTurns[b.Channel]),
-			cmp.Compare(f.chatTurns[chatKey{a.Channel, a.Chat}], f.chatTurns[chatKey{b.Channel, b.Chat}]),
+			cmp.Compare(f.turns[chatKey{a.Channel, ""}], f.turns[chatKey{b.Channel, ""}]),
+			cmp.Compare(f.turns[chatKey{a.Channel, a.Chat}], f.turns[chatKey{b.Channel, b.Chat}]),
 			cmp.Compare(a.Seq, b.Seq),
 		)
 	}), true

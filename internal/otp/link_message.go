@@ -44,7 +44,7 @@ type Reply struct {
 //
 // Codes are looked up outside the transaction: a message may have a thousand candidates.
 func (i *Issuer) MatchMessage(ctx context.Context, channel parley.Channel, m *parley.Message) (
-	then func(*store.Tx) ([]Reply, error), err error) {
+	then func(*store.Tx) (*Reply, error), err error) {
 	text := m.Content.Text()
 	matches, err := i.findMatches(ctx, channel.Code, text)
 	if err != nil || len(matches) == 0 {
@@ -67,7 +67,7 @@ func (i *Issuer) MatchMessage(ctx context.Context, channel parley.Channel, m *pa
 	if m.CreatedAt.Add(ahead + maxSkew).Before(best.link.CreatedAt) {
 		return nil, nil
 	}
-	return func(tx *store.Tx) ([]Reply, error) { return i.applyTry(ctx, tx, channel, best, try) }, nil
+	return func(tx *store.Tx) (*Reply, error) { return i.applyTry(ctx, tx, channel, best, try) }, nil
 }
 
 const (
@@ -158,7 +158,7 @@ func bestMatch(matches []match, senders []parley.ContactID) match {
 }
 
 // applyTry applies a try to a link: it stores the link, publishes the outcome, adds the callback and returns the reply.
-func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Channel, h match, try parley.LinkTry) ([]Reply, error) {
+func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Channel, h match, try parley.LinkTry) (*Reply, error) {
 	was, err := tx.Link(ctx, h.link.ID) // it may have changed
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil
@@ -189,10 +189,10 @@ func publishOutcome(ctx context.Context, tx *store.Tx, link parley.OTPLink, o pa
 	return tx.AddDeliveries(ctx, []parley.Delivery{parley.NewCallback(event, o.Callback, link.Contact)})
 }
 
-// replyTo returns the reply to the sender; nothing if there were too many lately, or the channel may not write to it.
+// replyTo returns the reply to the sender; nil if there were too many lately, or the channel may not write to it.
 func (i *Issuer) replyTo(
 	ctx context.Context, tx *store.Tx, channel parley.Channel, h match, which parley.LinkReply, try parley.LinkTry,
-) ([]Reply, error) {
+) (*Reply, error) {
 	if channel.Accepts(try.From) != nil && (try.Alias == "" || channel.Accepts(try.Alias) != nil) {
 		return nil, nil
 	}
@@ -202,11 +202,11 @@ func (i *Issuer) replyTo(
 	template := h.link.Messages.Text(which)
 	text := fill(template, h.code, h.link.Name)
 	if !strings.Contains(template, codePlaceholder) {
-		return []Reply{{try.From, parley.Text{Body: text}}}, nil
+		return &Reply{try.From, parley.Text{Body: text}}, nil
 	}
-	return []Reply{{try.From, parley.Secret{
+	return &Reply{try.From, parley.Secret{
 		Shown: fill(template, mask, h.link.Name), OTP: h.link.ID, Encrypted: i.Keyring.Encrypt([]byte(text), string(h.link.ID)),
-	}}}, nil
+	}}, nil
 }
 
 // mayReply reports whether the limits allow a reply, and counts it.

@@ -108,7 +108,10 @@ func (e *linkEnv) receive(m parley.Message) (answers []Reply) {
 		if err := tx.AddMessage(e.Context(), &m); err != nil || then == nil {
 			return err
 		}
-		answers, err = then(tx)
+		reply, err := then(tx)
+		if reply != nil {
+			answers = []Reply{*reply}
+		}
 		return err
 	})
 	if errors.Is(err, parley.ErrExists) {
