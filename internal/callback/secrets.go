@@ -186,7 +186,6 @@ func Reencrypt(stored parley.SigningSecret, from, to *encrypt.Keyring) (parley.S
 // secretContext binds an encrypted secret to its owner.
 func secretContext(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
 
-
 func keyOf(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)
