@@ -39,7 +39,6 @@ type Attempt struct {
 	retryAfter time.Duration // that the endpoint requested
 }
 
-// Succeeded reports whether the endpoint accepted the event.
 func (a *Attempt) Succeeded() bool { return a.Problem == "" }
 
 // attempt sends one delivery. An error is an internal one and says nothing about the endpoint.
@@ -115,17 +114,13 @@ func (e *Engine) exchange(req *http.Request, err error, cancel func(), begun Att
 }
 
 func statusText(code int) string {
-	text := fmt.Sprint(code)
-	if name := http.StatusText(code); name != "" {
-		text += " " + name
-	}
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 	if code >= 300 && code <= 399 {
 		text += ", and redirects are not followed"
 	}
 	return text
 }
 
-// beginning reads the part of a response that is stored, as valid text.
 func beginning(body io.Reader) string {
 	read, _ := io.ReadAll(io.LimitReader(body, maxStoredResponse)) // on an error, store what was read
 	io.Copy(io.Discard, io.LimitReader(body, MaxResponse-maxStoredResponse))
@@ -147,7 +142,6 @@ func problem(err error) string {
 	return "internal: The request could not be made."
 }
 
-// finishAttempt updates the endpoint and the delivery after an attempt, and passes them to the result writer.
 func (e *Engine) finishAttempt(r result, now time.Time) {
 	ep := r.ep
 	ep.inFlight--

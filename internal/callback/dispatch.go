@@ -91,7 +91,6 @@ func (e *Engine) activateDue(now time.Time) {
 	}
 }
 
-// scheduleCheck makes an endpoint active now or at the time that it waits for.
 func (e *Engine) scheduleCheck(ep *endpoint, now time.Time) {
 	at := ep.nextCheck(now)
 	switch {
@@ -130,7 +129,6 @@ func (e *Engine) dispatch(ctx, sending context.Context, now time.Time) {
 	}
 }
 
-// pauseAfterError pauses an endpoint after an internal error, and logs the first one.
 func (e *Engine) pauseAfterError(ctx context.Context, ep *endpoint, err error, now time.Time) {
 	if err == nil || ctx.Err() != nil {
 		return

@@ -75,7 +75,6 @@ func (ep *endpoint) limit() int {
 	return maxPerEndpoint
 }
 
-// isIdle reports whether the endpoint can be removed from memory.
 func (ep *endpoint) isIdle(now time.Time) bool {
 	return !ep.isWebhook() && !ep.mayBeDue && len(ep.known) == 0 && ep.dueAt.IsZero() && !now.Before(ep.pausedUntil)
 }

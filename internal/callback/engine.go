@@ -182,7 +182,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// notify makes the dispatcher check endpoints for due deliveries.
 func (e *Engine) notify(endpoints []parley.Endpoint) {
 	if len(endpoints) == 0 {
 		return

@@ -122,7 +122,6 @@ func (p *planner) round(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// lastTurn is the turn of the webhook in a group that has waited longest.
 func lastTurn(group []*hook) int {
 	return slices.MinFunc(group, func(a, b *hook) int { return cmp.Compare(a.turn, b.turn) }).turn
 }

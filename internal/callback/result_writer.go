@@ -11,7 +11,6 @@ import (
 	"parley/internal/wait"
 )
 
-// result is the outcome of an attempt, and what to store because of it.
 type result struct {
 	endpoint parley.Endpoint
 	delivery parley.Delivery // without an id: nothing to store
@@ -91,14 +90,13 @@ func (w *resultWriter) store(results []result) error {
 	ctx := context.Background() // also when the engine stops: attempts must not be repeated
 	var ds []parley.Delivery
 	health := map[parley.WebhookID]result{} // the last one wins
-	retryAll := map[parley.WebhookID]bool{}
 	for _, r := range results {
 		if r.delivery.ID != "" {
 			ds = append(ds, r.delivery)
 		}
 		if r.webhook != "" {
+			r.retryAll = r.retryAll || health[r.webhook].retryAll
 			health[r.webhook] = r
-			retryAll[r.webhook] = retryAll[r.webhook] || r.retryAll
 		}
 	}
 	return w.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -110,7 +108,7 @@ func (w *resultWriter) store(results []result) error {
 			if err := tx.SetWebhookHealth(ctx, hook); err != nil {
 				return err
 			}
-			if retryAll[id] {
+			if r.retryAll {
 				if err := tx.RetryDeliveries(ctx, id, time.Now()); err != nil {
 					return err
 				}

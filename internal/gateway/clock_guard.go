@@ -96,7 +96,6 @@ func (c *clockGuard) confirmed(now time.Time, ran, lead time.Duration) bool {
 	return ran-c.doubted.ran >= confirmedAfter || c.confirms(now, lead)
 }
 
-// toStore returns the trusted time, and whether to store it.
 func (c *clockGuard) toStore() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -227,7 +227,6 @@ func fetchPause(attempts int) time.Duration {
 	return pause/2 + rand.N(pause/2)
 }
 
-// pauseAfterError logs a store error, and prevents an immediate retry.
 func (f *mediaFetcher) pauseAfterError(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -236,7 +235,6 @@ func (f *mediaFetcher) pauseAfterError(ctx context.Context, what string, err err
 	wait.Sleep(ctx, fetchErrorPause)
 }
 
-// liveSession is the session of a channel while it is connected, else nil.
 func (g *Gateway) liveSession(code parley.ChannelCode) network.Session {
 	a, err := g.account(code)
 	if err != nil {

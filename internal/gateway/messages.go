@@ -119,7 +119,6 @@ func isErased(content parley.Content) bool {
 	return media != nil && media.Key == ""
 }
 
-// resendContent is the content of a message, to be encrypted.
 type resendContent struct {
 	Kind   parley.Kind     `json:"kind"`
 	Text   string          `json:"text,omitempty"`

@@ -25,7 +25,6 @@ const (
 	maxVisits = 500_000_000
 )
 
-// errCostly reports a valid picture that is too expensive to decode.
 var errCostly = errors.New("too costly to decode")
 
 type cost struct {
@@ -97,6 +96,7 @@ const (
 	jpegProgressive = 0xc2
 	jpegScan        = 0xda
 	jpegEnd         = 0xd9
+	jpegExif        = 0xe1
 	jpegAdobe       = 0xee
 )
 

@@ -124,7 +124,6 @@ func syncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// head returns the first bytes of a file, which identify its type.
 func (d *draft) head() ([]byte, error) {
 	buf := make([]byte, sniffLen)
 	n, err := d.ReadAt(buf, 0)
@@ -134,7 +133,6 @@ func (d *draft) head() ([]byte, error) {
 	return buf[:n], nil
 }
 
-// contains reports whether a file holds a sequence of bytes, reading it in pieces.
 func (d *draft) contains(sequence []byte) (bool, error) {
 	const piece = 1 << 20
 	buf := make([]byte, piece+len(sequence))

@@ -1,6 +1,7 @@
 package media
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -28,7 +29,6 @@ type Source struct {
 	OnRead func(n int)
 }
 
-// fetched is a fetched file that is not stored yet.
 type fetched struct {
 	*draft
 	resp  *http.Response // without its body
@@ -134,13 +134,7 @@ func nameOf(given string, resp *http.Response, kind string) string {
 		return name
 	}
 	_, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Disposition"))
-	name := safeName(params["filename"])
-	if name == "" {
-		name = safeName(path.Base(resp.Request.URL.Path))
-	}
-	if name == "" {
-		name = "file"
-	}
+	name := cmp.Or(safeName(params["filename"]), safeName(path.Base(resp.Request.URL.Path)), "file")
 	if path.Ext(name) == "" {
 		name += extensions[bare(kind)]
 	}

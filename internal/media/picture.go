@@ -157,7 +157,6 @@ func pictureError(err error) error {
 	return &Error{"The image is damaged or not really an image. Send a JPEG, PNG, WebP or GIF file that opens.", err}
 }
 
-// small is a picture made small: a JPEG and its size.
 type small struct {
 	jpeg          []byte
 	width, height int
@@ -232,7 +231,6 @@ func (t rotation) apply(img *image.RGBA) *image.RGBA {
 	return out
 }
 
-// mapPoint maps a pixel of the stored picture to its displayed position.
 func (t rotation) mapPoint(x, y, w, h int) image.Point {
 	switch t {
 	case 2:
@@ -260,25 +258,19 @@ func orientation(r io.ReadSeeker, kind string) rotation {
 		return upright
 	}
 	const reach = 256 << 10 // an EXIF segment has at most 64 KiB, and comes among the first
-	head, err := io.ReadAll(io.LimitReader(r, reach))
-	if err != nil {
-		return upright
-	}
-	for at := 2; at+4 <= len(head) && head[at] == 0xff && head[at+1] != 0xda; {
-		size := int(binary.BigEndian.Uint16(head[at+2:]))
-		if size < 2 || at+2+size > len(head) {
-			break
+	in := bufio.NewReader(io.LimitReader(r, reach))
+	in.Discard(2) // the start of the picture; an error comes again below
+	for {
+		marker, segment, err := nextSegment(in)
+		if err != nil || marker == jpegScan || marker == jpegEnd {
+			return upright
 		}
-		segment := head[at+4 : at+2+size]
-		if tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00")); ok && head[at+1] == 0xe1 {
+		if tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00")); ok && marker == jpegExif {
 			return exifRotation(tiff)
 		}
-		at += 2 + size
 	}
-	return upright
 }
 
-// exifRotation looks for the orientation in the first directory of EXIF data.
 func exifRotation(tiff []byte) rotation {
 	var order binary.ByteOrder
 	switch {

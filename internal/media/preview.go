@@ -57,7 +57,6 @@ func (l *Library) Preview(ctx context.Context, text string, highQuality bool, on
 
 var linkForm = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"]+`)
 
-// firstLink finds the first http or https address in a text, without the punctuation after it.
 func firstLink(text string) string {
 	for _, link := range linkForm.FindAllString(text, 10) {
 		link = trimPunctuation(link)

@@ -95,7 +95,6 @@ func sniffMP4(brand string) string {
 	return "video/mp4"
 }
 
-// isMPEGAudio reports whether a file begins with an ID3 tag or a frame header of MPEG audio.
 func isMPEGAudio(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("ID3")) {
 		return true
@@ -108,7 +107,6 @@ func isMPEGAudio(head []byte) bool {
 	return version != 1 && layer != 0 && bitrate != 0 && bitrate != 15 && rate != 3
 }
 
-// isADTS reports whether a file begins with a frame header of AAC.
 func isADTS(head []byte) bool {
 	return len(head) >= 7 && head[0] == 0xff && head[1]&0xf6 == 0xf0 && head[2]>>2&15 < 13
 }
@@ -131,7 +129,6 @@ var byExtension = map[string]string{
 	".epub": "application/epub+zip", ".apk": "application/vnd.android.package-archive", ".zip": "application/zip",
 }
 
-// documentType chooses a document's type from its content, the caller's claim and its name.
 func documentType(sniffed, given, name string) string {
 	if !isGeneric(sniffed) {
 		return sniffed
@@ -145,7 +142,6 @@ func documentType(sniffed, given, name string) string {
 	return sniffed
 }
 
-// bare returns a type without its parameters, for sentences.
 func bare(kind string) string {
 	kind, _, _ = strings.Cut(kind, ";")
 	return kind

@@ -15,7 +15,6 @@ const (
 	webmHeader = 64 << 10 // bytes at the start of a WebM, which describe its content
 )
 
-// describeVideo adds the displayed size and the duration of a film if they are found.
 func describeVideo(r io.ReaderAt, kind string, m *parley.Media) {
 	if kind == "video/webm" {
 		opening := make([]byte, min(m.Size, webmHeader))

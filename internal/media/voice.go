@@ -66,7 +66,6 @@ func (l *Library) Recorded(ctx context.Context, data []byte, filename string) (p
 	return m, err
 }
 
-// errNoSound says that a file is something else.
 var errNoSound = errors.New("no sound")
 
 func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Media, error) {

@@ -223,7 +223,6 @@ func (n *NewCode) countStranger(ctx context.Context, tx *store.Tx) error {
 	return tx.AddStranger(ctx, n.Code, !s.Counted)
 }
 
-// ledgers reads what is stored of codes: the store, or a transaction.
 type ledgers interface {
 	Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error)
 	Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (parley.OTPStrangers, error)
@@ -327,7 +326,6 @@ func blockedUntil(l parley.OTPLedger, try parley.OTPTry, now time.Time) time.Tim
 	return time.Time{}
 }
 
-// storeTry stores the change of a try. If the code is finished, it publishes that.
 func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l parley.OTPLedger, now time.Time) error {
 	if err := tx.UpdateLedger(ctx, l); err != nil {
 		return err
@@ -351,7 +349,6 @@ func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l parley.OTPLedger,
 	return err
 }
 
-// countWrongTry counts a wrong try, and raises an alarm if there were many over all contacts.
 func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, now time.Time) error {
 	tries, err := tx.CountWrongTry(ctx, channel, now)
 	if err != nil || tries <= parley.OTPGuessLimit {

@@ -94,7 +94,6 @@ func fill(text, code, name string) string {
 // chatLink opens a chat with a number, with a text filled in.
 func chatLink(number, text string) string { return "https://wa.me/" + number + "?text=" + escape(text) }
 
-// appURI opens the same chat in the app.
 func appURI(number, text string) string {
 	return "whatsapp://send?phone=" + number + "&text=" + escape(text)
 }

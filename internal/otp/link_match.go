@@ -22,7 +22,6 @@ const (
 // run is a part of a text, in bytes, with characters of the alphabet only.
 type run struct{ from, to int }
 
-// runs finds runs that are long enough for a code, in either case.
 func runs(text string) []run {
 	var found []run
 	from := 0

@@ -157,7 +157,6 @@ func bestMatch(matches []match, senders []parley.ContactID) match {
 	return best
 }
 
-// applyTry applies a try to a link: it stores the link, publishes the outcome, adds the callback and returns the reply.
 func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Channel, h match, try parley.LinkTry) (*Reply, error) {
 	was, err := tx.Link(ctx, h.link.ID) // it may have changed
 	if errors.Is(err, parley.ErrNotFound) {
@@ -209,7 +208,6 @@ func (i *Issuer) replyTo(
 	}}, nil
 }
 
-// mayReply reports whether the limits allow a reply, and counts it.
 func mayReply(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, which parley.LinkReply, try parley.LinkTry) (bool, error) {
 	type count struct {
 		of     parley.ContactID

@@ -102,7 +102,6 @@ func compare(a, b *entry) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
 }
 
-// markReady lists a queue that may have a message to send.
 func (qs *chatQueues) markReady(q *chatQueue) {
 	if q.inFlight || len(q.entries) == 0 {
 		return
@@ -117,7 +116,6 @@ func (qs *chatQueues) markReady(q *chatQueue) {
 	qs.ready[priority] = append(qs.ready[priority], q)
 }
 
-// dequeueDue removes up to size messages that may be sent now and marks their queues as in flight.
 func (qs *chatQueues) dequeueDue(size int, now time.Time) []*entry {
 	for q := range qs.later {
 		if q.due(1, now) > 0 {
@@ -150,7 +148,6 @@ func (qs *chatQueues) dequeueDue(size int, now time.Time) []*entry {
 	return due
 }
 
-// due is how many messages at the head may be sent now, up to a maximum.
 func (q *chatQueue) due(most int, now time.Time) int {
 	n := 0
 	for n < min(most, len(q.entries)) && !q.entries[n].NextAttempt.After(now) {
@@ -159,7 +156,6 @@ func (q *chatQueue) due(most int, now time.Time) int {
 	return n
 }
 
-// nextReady removes the first queue of the highest priority from the ready lists.
 func (qs *chatQueues) nextReady() (*chatQueue, parley.Priority) {
 	for p := len(qs.ready) - 1; p >= 0; p-- {
 		if len(qs.ready[p]) == 0 {
@@ -190,7 +186,6 @@ func (qs *chatQueues) release(es []*entry) {
 	}
 }
 
-// reconnected makes messages due that wait for a connection.
 func (qs *chatQueues) reconnected() {
 	qs.each(func(e *entry) {
 		if e.awaitsConnection {

@@ -12,7 +12,6 @@ import (
 // failBatch is how many messages fail in one transaction, so that other writers do not wait long.
 const failBatch = 200
 
-// expire fails all messages that have waited too long.
 func (w *Worker) expire(now time.Time) {
 	if w.nextExpiry.IsZero() || now.Before(w.nextExpiry) {
 		return
@@ -72,7 +71,6 @@ func (w *Worker) failOldAccount(now time.Time) bool {
 	return true
 }
 
-// failAll fails queued messages and reports whether all of them are stored.
 func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 	ctx := context.Background()
 	for batch := range slices.Chunk(es, failBatch) {

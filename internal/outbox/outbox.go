@@ -314,7 +314,6 @@ func (w *Worker) remove(e *entry) {
 	w.releaseContent(e)
 }
 
-// start sends as much as the connection and the pace allow.
 func (w *Worker) start(ctx context.Context, now time.Time) {
 	w.mu.Lock()
 	sender, connection := w.sender, w.connections
@@ -403,7 +402,6 @@ func (w *Worker) requeue(e *entry, o outcome, reconnected bool) {
 	w.insert(e)
 }
 
-// nextWake is when something becomes due if there is no input before.
 func (w *Worker) nextWake(now time.Time) time.Time {
 	next := w.nextSweep
 	if t := w.queues.nextDue(now); !t.IsZero() && t.Before(next) {

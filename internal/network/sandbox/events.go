@@ -129,7 +129,6 @@ func (e event) networkEvent(p *phone) (network.Event, error) {
 	return nil, fmt.Errorf("unknown event %q", e.Type)
 }
 
-// fileReference names a file to the channel.
 type fileReference struct {
 	Phone   int64            `json:"phone"`
 	Message parley.MessageID `json:"message"`

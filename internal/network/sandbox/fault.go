@@ -170,7 +170,6 @@ var (
 	errLoggedOut = errors.New("logged out")
 )
 
-// sendWithFault sends one message of a burst with the first fault that matches it, if any.
 func (b *burst) sendWithFault(ctx context.Context, i int) {
 	s, m := b.session, b.ms[i]
 	if err := s.connected(); err != nil || b.failed[m.Chat] {
@@ -197,7 +196,6 @@ func (b *burst) sendWithFault(ctx context.Context, i int) {
 	}
 }
 
-// apply does what a fault does to the connection and returns the error of the send.
 func (s *session) apply(ctx context.Context, f Fault) error {
 	switch f.Fault {
 	case FaultRefuse:

@@ -29,7 +29,6 @@ type bundle struct {
 	body    []byte
 }
 
-// unpackBundles moves some bundles and reports whether there may be more.
 func unpackBundles(tx *sqldb.Tx) (more bool, err error) {
 	var tables int
 	err = tx.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'bundles'`, nil, &tables)

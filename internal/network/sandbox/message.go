@@ -43,7 +43,6 @@ func (c Cursor) Check() error {
 	return err
 }
 
-// seq decodes the cursor in a field of a request.
 func (c Cursor) seq(field string) (int64, error) {
 	if c == "" {
 		return 0, nil
@@ -344,7 +343,6 @@ func (m *Message) brief() string {
 	return strconv.Quote(text)
 }
 
-// timedOut returns the error of a wait that ended, with what arrived instead.
 func (n *Network) timedOut(ctx context.Context, channel parley.ChannelCode, number string, after int64, q Query) error {
 	_, p, err := n.find(ctx, channel, number) // its cursors may have moved
 	if err != nil {

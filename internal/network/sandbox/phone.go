@@ -164,7 +164,6 @@ func (w *world) current(p *phone) *phone {
 	return p
 }
 
-// view returns a phone as callers see it.
 func (w *world) view(p *phone) Phone {
 	v, now := p.Phone, time.Now()
 	w.mu.Lock()

@@ -64,7 +64,6 @@ func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Me
 	}
 }
 
-// addPhoneMessage writes a message from a phone, sets its cursor and schedules its report to the channel.
 func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message, file []byte) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
@@ -186,7 +185,6 @@ func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (i
 		`UPDATE messages SET status = $4`+oneMessage, int64(status))
 }
 
-// readAll moves the phone's cursor and stores the receipts for the channel, in one transaction.
 func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, err error) {
 	err = n.write(ctx, "read as phone", func(tx *sqldb.Tx) error {
 		if p, err = w.phone(tx, p.Number); err != nil { // its cursors may have moved
@@ -235,7 +233,6 @@ func (n *Network) actOn(ctx context.Context, channel parley.ChannelCode, number,
 	return w, p, target, err
 }
 
-// actor finds the phone that a caller acts as.
 func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
 	w, p, err := n.find(ctx, channel, number)
 	if err != nil {

@@ -24,7 +24,6 @@ const (
 	purgeShare = 4              // a purge uses this fraction (1/n) of the writer's time
 )
 
-// purger deletes what is older than the retention, and the worlds of deleted channels.
 type purger struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup

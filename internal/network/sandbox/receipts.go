@@ -41,7 +41,6 @@ type job struct {
 	failures int       // in a row
 }
 
-// delivery is a message that was written for a phone.
 type delivery struct {
 	phone *phone
 	arrival
@@ -137,7 +136,6 @@ func (s *session) scheduleBacklog() bool {
 	return true
 }
 
-// runJobs reports about every phone that is due and returns when the next one is.
 func (s *session) runJobs(jobs map[int64]*job) (next time.Time) {
 	for id, scheduled := range s.world.drainPending() {
 		if j := jobs[id]; j != nil {
@@ -305,7 +303,6 @@ func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival) 
 	return err
 }
 
-// errRefused marks an event that the sink did not accept.
 var errRefused = errors.New("refused by the sink")
 
 func (s *session) report(ctx context.Context, e network.Event) error {

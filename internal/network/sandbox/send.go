@@ -198,7 +198,6 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	return nil
 }
 
-// replyTo is the reply of a phone that replies to every message.
 func replyTo(m *parley.Message, p *phone) *Message {
 	text := fmt.Sprintf("I got your %s.", m.Content.Kind())
 	if body := m.Content.Text(); body != "" {

@@ -36,7 +36,6 @@ type session struct {
 
 const loggedOutReason = "The account was logged out of this channel."
 
-// newSession connects a channel and starts the goroutine that reports to its sink.
 func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel, done: make(chan struct{})}
@@ -55,7 +54,6 @@ func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, 
 	return s, nil
 }
 
-// setStatus changes the status of the connection; the change is reported by run.
 func (s *session) setStatus(status parley.ChannelStatus, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,5 +226,4 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// backoff is how long to wait after a number of failures in a row.
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures-1, 8), lastRetry) }
