@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,16 +40,10 @@ type world struct {
 	mu     sync.Mutex
 	faults []Fault // the queue in memory decides; the database follows it
 	// By the id of a phone. Idle phones have no entry.
-	typing  map[int64]time.Time // until when the channel is typing
-	waiters map[int64]*waiter   // requests that wait for the next message
-	pending map[int64]*job      // what the session has to report
-	cursors map[int64]cursors   // of phones whose row is not up to date
-}
-
-// waiter is shared by the requests that wait for the next message to one phone.
-type waiter struct {
-	arrived  chan struct{} // closed by the next message
-	requests int
+	typing  map[int64]time.Time       // until when the channel is typing
+	waiters map[int64][]chan struct{} // closed by the next message: requests wait for it
+	pending map[int64]*job            // what the session has to report
+	cursors map[int64]cursors         // of phones whose row is not up to date
 }
 
 // cursors are how far a phone was delivered and read, as positions of messages.
@@ -140,10 +135,10 @@ func (w *world) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults = nil
-	for _, waiter := range w.waiters {
-		close(waiter.arrived)
+	for id := range w.waiters {
+		w.endWait(id)
 	}
-	w.typing, w.waiters = map[int64]time.Time{}, map[int64]*waiter{}
+	w.typing, w.waiters = map[int64]time.Time{}, map[int64][]chan struct{}{}
 	w.pending, w.cursors = map[int64]*job{}, map[int64]cursors{}
 }
 
@@ -164,10 +159,7 @@ func (w *world) arrived(list []delivery) {
 	w.mu.Lock()
 	for _, d := range list {
 		delete(w.typing, d.phone.id)
-		if waiter := w.waiters[d.phone.id]; waiter != nil {
-			close(waiter.arrived)
-			delete(w.waiters, d.phone.id)
-		}
+		w.endWait(d.phone.id)
 		if d.phone.Online { // else it receives the message when it is online again
 			w.job(d.phone.id).add(d)
 		}
@@ -211,19 +203,24 @@ func (w *world) drainPending() map[int64]*job {
 func (w *world) awaitMessage(phone int64) (arrived <-chan struct{}, release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	shared := w.waiters[phone]
-	if shared == nil {
-		shared = &waiter{arrived: make(chan struct{})}
-		w.waiters[phone] = shared
-	}
-	shared.requests++
-	return shared.arrived, func() {
+	own := make(chan struct{})
+	w.waiters[phone] = append(w.waiters[phone], own)
+	return own, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if shared.requests--; shared.requests == 0 && w.waiters[phone] == shared {
+		w.waiters[phone] = slices.DeleteFunc(w.waiters[phone], func(c chan struct{}) bool { return c == own })
+		if len(w.waiters[phone]) == 0 {
 			delete(w.waiters, phone)
 		}
 	}
+}
+
+// endWait wakes the requests that wait for a message to a phone. The caller holds the lock.
+func (w *world) endWait(phone int64) {
+	for _, c := range w.waiters[phone] {
+		close(c)
+	}
+	delete(w.waiters, phone)
 }
 
 // setTyping stores until when a phone shows that the channel is typing. A time in the past ends it.
