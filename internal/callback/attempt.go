@@ -142,8 +142,8 @@ func problem(err error) string {
 	return "internal: The request could not be made."
 }
 
-func (e *Engine) finishAttempt(r result, now time.Time) {
-	ep := r.ep
+// finishAttempt updates the endpoint and the delivery. err is internal: nothing was sent.
+func (e *Engine) finishAttempt(ep *endpoint, j job, address string, a Attempt, err error, now time.Time) {
 	ep.inFlight--
 	e.inFlight--
 	if ep.inFlight == 0 {
@@ -152,31 +152,25 @@ func (e *Engine) finishAttempt(r result, now time.Time) {
 	if e.endpoints[ep.key] == ep {
 		e.active[ep] = true
 	}
-	if r.err != nil {
-		delete(ep.known, r.job.ID)
-		if !errors.Is(r.err, context.Canceled) {
-			e.pauseAfterError(context.Background(), ep, r.err, now)
+	if err != nil {
+		delete(ep.known, j.ID)
+		if !errors.Is(err, context.Canceled) {
+			e.pauseAfterError(context.Background(), ep, err, now)
 		}
 		return
 	}
 	ep.errorLogged = false
 	wasBroken := ep.isBroken()
-	recovered, disable := ep.update(&r.attempt, now)
+	recovered, disable := ep.update(&a, now)
 	if !wasBroken && ep.isBroken() {
 		ep.dropReady()
-	}
-	r.delivery = afterAttempt(r.job, r.attempt, now)
-	if ep.isWebhook() {
-		r.webhook = ep.webhook.ID
-		r.failingSince, r.failingFor, r.failures = ep.failingSince, ep.failingFor, ep.failures
-		r.retryAll, r.disable = recovered, disable
 	}
 	if disable != "" {
 		ep.off = true // at once; the store follows
 	}
-	e.metrics.attempted(&r)
-	e.logAttempt(&r, wasBroken)
-	r.job, r.ep = job{}, nil
+	r := result{endpoint: ep.key, delivery: afterAttempt(j, a, now), webhook: ep.webhook, retryAll: recovered, disable: disable, url: address}
+	e.metrics.attempted(&j.Delivery, &r.delivery, &a)
+	e.logAttempt(&r, &a, wasBroken)
 	e.results.add(r)
 }
 
@@ -202,30 +196,30 @@ func afterAttempt(j job, a Attempt, now time.Time) parley.Delivery {
 	return d
 }
 
-func (e *Engine) logAttempt(r *result, wasBroken bool) {
-	host := hostOf(r.url)
-	attrs := []any{"delivery", r.delivery.ID, "event", r.delivery.EventID, "host", cmp.Or(host, hostOf(r.job.URL)),
-		"request_id", r.attempt.RequestID, "code", r.attempt.Code, "took", r.attempt.Took.Round(time.Millisecond).String()}
-	if r.webhook != "" {
-		attrs = append(attrs, "webhook", r.webhook)
+func (e *Engine) logAttempt(r *result, a *Attempt, wasBroken bool) {
+	host, webhook := hostOf(r.url), r.webhook.ID
+	attrs := []any{"delivery", r.delivery.ID, "event", r.delivery.EventID, "host", cmp.Or(host, hostOf(r.delivery.URL)),
+		"request_id", a.RequestID, "code", a.Code, "took", a.Took.Round(time.Millisecond).String()}
+	if webhook != "" {
+		attrs = append(attrs, "webhook", webhook)
 	}
-	if r.attempt.Succeeded() {
+	if a.Succeeded() {
 		e.Log.Debug("delivered", attrs...)
 		if r.retryAll {
-			e.Log.Info("the webhook works again", "webhook", r.webhook, "host", host)
+			e.Log.Info("the webhook works again", "webhook", webhook, "host", host)
 		}
 		return
 	}
-	attrs = append(attrs, "problem", r.attempt.Problem, "attempts", r.delivery.Attempts)
+	attrs = append(attrs, "problem", a.Problem, "attempts", r.delivery.Attempts)
 	if r.delivery.State == parley.DeliveryFailed {
 		e.Log.Warn("a delivery failed", attrs...)
 	} else {
 		e.Log.Info("an attempt failed; the delivery is retried", attrs...)
 	}
 	if r.disable != "" {
-		e.Log.Error("the webhook is switched off", "webhook", r.webhook, "host", host, "reason", r.disable)
-	} else if !wasBroken && r.failures >= brokenAfter {
-		e.Log.Warn("the webhook only fails and is tried once a minute", "webhook", r.webhook, "host", host, "failures", r.failures)
+		e.Log.Error("the webhook is switched off", "webhook", webhook, "host", host, "reason", r.disable)
+	} else if !wasBroken && webhook != "" && r.webhook.Failures >= brokenAfter {
+		e.Log.Warn("the webhook only fails and is tried once a minute", "webhook", webhook, "host", host, "failures", r.webhook.Failures)
 	}
 }
 

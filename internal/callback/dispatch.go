@@ -28,17 +28,16 @@ func (e *Engine) updateEndpoints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exists := map[parley.Endpoint]bool{}
+	exists := map[parley.WebhookID]bool{}
 	for _, w := range webhooks {
-		key := parley.Endpoint(w.ID)
-		exists[key] = true
-		e.updateWebhook(key, w)
+		exists[w.ID] = true
+		e.updateWebhook(parley.Endpoint(w.ID), w)
 	}
 	for _, key := range callbacks {
 		e.endpoint(key).mayBeDue = true
 	}
 	for key, ep := range e.endpoints {
-		if ep.isWebhook() && !exists[key] {
+		if ep.isWebhook() && !exists[ep.webhook.ID] {
 			ep.off = true
 			ep.dropReady()
 			delete(e.endpoints, key)
@@ -52,10 +51,12 @@ func (e *Engine) updateWebhook(key parley.Endpoint, w parley.Webhook) {
 	ep, known := e.endpoints[key]
 	if !known { // with the failures that the last process stored; the first probe is due
 		ep = e.endpoint(key)
-		ep.failures, ep.failingSince, ep.failingFor = w.Failures, w.FailingSince, w.FailingFor
-	} else if w.IsEnabled() && (ep.off || ep.webhook.URL != w.URL || ep.isBroken() && w.Failures == 0) {
-		ep.restart()
-		e.results.add(result{endpoint: key, webhook: w.ID, retryAll: true})
+	} else {
+		if w.IsEnabled() && (ep.off || ep.webhook.URL != w.URL || ep.isBroken() && w.Failures == 0) {
+			ep.restart()
+			e.results.add(result{endpoint: key, webhook: parley.Webhook{ID: w.ID}, retryAll: true})
+		}
+		w.Failures, w.FailingSince, w.FailingFor = ep.webhook.Failures, ep.webhook.FailingSince, ep.webhook.FailingFor
 	}
 	ep.webhook, ep.off = w, !w.IsEnabled()
 	ep.dropReady() // the URL may have changed
@@ -270,13 +271,13 @@ func (e *Engine) probe(ctx, sending context.Context, ep *endpoint, now time.Time
 }
 
 func (e *Engine) start(ctx context.Context, ep *endpoint, j job, now time.Time) {
-	r := result{endpoint: ep.key, ep: ep, job: j, url: ep.webhook.URL}
+	address := ep.webhook.URL
 	ep.inFlight++
 	ep.startedAt = now
 	e.inFlight++
 	e.busy[ep] = true
 	e.sends.Go(func() {
-		r.attempt, r.err = e.attempt(ctx, r.url, &j)
-		e.inRun(func(now time.Time) { e.finishAttempt(r, now) })
+		a, err := e.attempt(ctx, address, &j)
+		e.inRun(func(now time.Time) { e.finishAttempt(ep, j, address, a, err, now) })
 	})
 }

@@ -74,16 +74,16 @@ func kindOf(d *parley.Delivery) string {
 	return "webhook"
 }
 
-func (m *metrics) attempted(r *result) {
+func (m *metrics) attempted(before, after *parley.Delivery, a *Attempt) {
 	outcome := "failed"
-	if r.attempt.Succeeded() {
+	if a.Succeeded() {
 		outcome = "ok"
 	}
-	m.attempts.WithLabelValues(kindOf(&r.delivery), outcome).Inc()
-	if r.job.TriedAt.IsZero() {
-		m.toFirst.Observe(max(0, r.attempt.At.Sub(r.delivery.CreatedAt).Seconds()))
+	m.attempts.WithLabelValues(kindOf(after), outcome).Inc()
+	if before.TriedAt.IsZero() {
+		m.toFirst.Observe(max(0, a.At.Sub(after.CreatedAt).Seconds()))
 	}
-	m.finished(&r.delivery)
+	m.finished(after)
 }
 
 func (m *metrics) finished(d *parley.Delivery) {

@@ -15,20 +15,10 @@ type result struct {
 	endpoint parley.Endpoint
 	delivery parley.Delivery // without an id: nothing to store
 
-	// Of an attempt that ended.
-	job     job
-	ep      *endpoint
-	attempt Attempt
-	err     error // internal: nothing was sent
-
-	// Of a webhook.
-	webhook      parley.WebhookID // whose health to store; empty: none
-	failingSince time.Time
-	failingFor   time.Duration
-	failures     int
-	retryAll     bool   // all waiting deliveries become due
-	disable      string // the reason; empty: it stays enabled
-	url          string // of the attempt
+	webhook  parley.Webhook // whose health to store; without an id: none
+	retryAll bool           // all its waiting deliveries become due
+	disable  string         // the reason; empty: it stays enabled
+	url      string         // of the attempt
 }
 
 type resultWriter struct {
@@ -94,9 +84,9 @@ func (w *resultWriter) store(results []result) error {
 		if r.delivery.ID != "" {
 			ds = append(ds, r.delivery)
 		}
-		if r.webhook != "" {
-			r.retryAll = r.retryAll || health[r.webhook].retryAll
-			health[r.webhook] = r
+		if id := r.webhook.ID; id != "" {
+			r.retryAll = r.retryAll || health[id].retryAll
+			health[id] = r
 		}
 	}
 	return w.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -104,8 +94,7 @@ func (w *resultWriter) store(results []result) error {
 			return err
 		}
 		for id, r := range health {
-			hook := parley.Webhook{ID: id, FailingSince: r.failingSince, FailingFor: r.failingFor, Failures: r.failures}
-			if err := tx.SetWebhookHealth(ctx, hook); err != nil {
+			if err := tx.SetWebhookHealth(ctx, r.webhook); err != nil {
 				return err
 			}
 			if r.retryAll {
@@ -128,7 +117,7 @@ func disable(ctx context.Context, tx *store.Tx, r result) error {
 	if r.disable == "" {
 		return nil
 	}
-	w, err := tx.Webhook(ctx, r.webhook)
+	w, err := tx.Webhook(ctx, r.webhook.ID)
 	if errors.Is(err, parley.ErrNotFound) || err == nil && (w.URL != r.url || !w.IsEnabled()) {
 		return nil
 	}
