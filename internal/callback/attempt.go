@@ -27,7 +27,6 @@ const (
 	drainTime = time.Second
 )
 
-// Attempt is the result of one request.
 type Attempt struct {
 	RequestID string // sent as X-Request-Id
 	At        time.Time

@@ -50,7 +50,6 @@ type HTTPClient interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// Store is what the engine needs of the store.
 type Store interface {
 	Tx(ctx context.Context, do func(*store.Tx) error) error
 	EventAdded() <-chan struct{}
@@ -64,7 +63,6 @@ type Store interface {
 	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
 }
 
-// Config configures an engine.
 type Config struct {
 	Store   Store
 	Secrets *Secrets
@@ -79,7 +77,6 @@ type Config struct {
 	ClockTrusted func() bool
 }
 
-// Engine delivers events.
 type Engine struct {
 	Config
 	metrics *metrics

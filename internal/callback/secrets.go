@@ -43,7 +43,6 @@ type cachedKeys struct {
 	until time.Time
 }
 
-// NewSecrets returns the secrets of a store.
 func NewSecrets(store *store.DB, keyring *encrypt.Keyring) *Secrets {
 	return &Secrets{store: store, keyring: keyring, cache: map[parley.SecretOwner]cachedKeys{}}
 }

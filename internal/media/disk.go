@@ -20,7 +20,6 @@ const tempDir = "tmp"
 
 var keyForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// NewKey makes a key for a file.
 func NewKey() string {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails

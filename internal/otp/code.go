@@ -272,7 +272,6 @@ func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) 
 	})
 }
 
-// TryResult is the result of a try to use a code.
 type TryResult struct {
 	parley.OTPTry
 	At time.Time

@@ -62,7 +62,6 @@ type Issuer struct {
 	reserved map[reservation]int
 }
 
-// New returns an issuer.
 func New(c Config) *Issuer {
 	if c.Rand == nil {
 		c.Rand = rand.Reader

@@ -43,7 +43,6 @@ type Sender interface {
 	Limits() (burst, calls int)
 }
 
-// Store is what a worker needs of the store.
 type Store interface {
 	Tx(ctx context.Context, do func(*store.Tx) error) error
 	Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error)

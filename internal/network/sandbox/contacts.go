@@ -74,7 +74,6 @@ func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Cont
 	return p.contact(), nil
 }
 
-// CheckNumber reports whether a number in any spelling is on the network.
 func (s *session) CheckNumber(ctx context.Context, number string) (parley.ContactID, bool, error) {
 	digits, err := parley.ParseNumber(number)
 	if err != nil {
@@ -118,7 +117,6 @@ func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group,
 	})
 }
 
-// CreateGroup creates a group that the channel owns.
 func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error) {
 	if err := s.connected(); err != nil {
 		return parley.Group{}, err

@@ -141,7 +141,6 @@ func (n *Network) file(ctx context.Context, r fileReference) (content []byte, er
 	return content, err
 }
 
-// Fetch writes a file that a phone sent.
 func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) error {
 	if err := s.connected(); err != nil {
 		return err

@@ -25,7 +25,6 @@ const (
 	FaultReachout FaultKind = "reachout_limit" // refused: no new contacts for now, as the real network's error 463
 )
 
-// FaultKinds lists every fault.
 var FaultKinds = []FaultKind{FaultRefuse, FaultLate, FaultTwice, FaultDrop, FaultLogOut, FaultReachout}
 
 // Fault applies to the next sends that match it. Operations (a reaction, a deletion and so on) match only if it names their
@@ -101,7 +100,6 @@ func (n *Network) WaitingFaults(channel parley.ChannelCode) int {
 	return len(w.queuedFaults())
 }
 
-// ClearFaults deletes the queued faults.
 func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) error {
 	w, err := n.world(ctx, channel)
 	if err != nil {

@@ -64,7 +64,6 @@ type Query struct {
 	Wait     time.Duration // how long to wait for a match; 0: not at all
 }
 
-// Page is what [Network.Messages] returns.
 type Page struct {
 	Messages []Message // oldest first
 	Cursor   Cursor    // the position after the last of them, or the one asked for
@@ -219,7 +218,6 @@ type Chat struct {
 	TypingUntil time.Time
 }
 
-// ChatPage is a page of a chat as the phone shows it.
 type ChatPage struct {
 	Messages []Message // of both sides, newest first
 	Next     Cursor    // for older messages; empty: there are none
@@ -227,7 +225,6 @@ type ChatPage struct {
 
 const maxUnread = 999 // no screen shows more
 
-// Chats lists the chats of a phone.
 func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number string) ([]Chat, error) {
 	w, p, err := n.find(ctx, channel, number)
 	if err != nil {

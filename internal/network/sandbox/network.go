@@ -45,7 +45,6 @@ var _ network.Driver = (*Network)(nil)
 //go:embed migrations
 var migrations embed.FS
 
-// Network is the sandbox network with its database.
 type Network struct {
 	db  *sqldb.DB
 	log *slog.Logger

@@ -12,7 +12,6 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// Phone is a simulated phone.
 type Phone struct {
 	Number    string // digits
 	Name      string // a phone with a name is a contact of the channel

@@ -16,7 +16,6 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// Outgoing is what a phone sends to the channel.
 type Outgoing struct {
 	Content parley.Content // a text, image, video, file, voice or location
 	Media   []byte         // the bytes of the file that Content carries

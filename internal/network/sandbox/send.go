@@ -16,7 +16,6 @@ const (
 	maxCalls = 2
 )
 
-// Limits returns how many messages a call of Send should have, and how many concurrent calls are useful.
 func (s *session) Limits() (int, int) { return maxBurst, maxCalls }
 
 // Send delivers messages and operations to the phones. A nil error means that one is committed.
