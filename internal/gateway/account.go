@@ -18,12 +18,12 @@ import (
 // account is a channel in this process: its state, its session while it has one, and its outbox worker. The worker runs
 // as long as the channel exists, so that queued messages can expire.
 type account struct {
-	g      *Gateway
-	code   parley.ChannelCode
-	id     int64
-	worker *outbox.Worker
-	stop   context.CancelFunc
-	done   chan struct{} // closed when the worker ended
+	g       *Gateway
+	code    parley.ChannelCode
+	id      int64
+	worker  *outbox.Worker
+	stop    context.CancelFunc // the worker
+	running sync.WaitGroup
 
 	// retired is set when the channel is deleted or goes live under another account. Later transactions are rejected.
 	retired atomic.Pointer[retirement]
@@ -81,7 +81,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, done: make(chan struct{}), channel: c}
+	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, channel: c}
 	a.worker = outbox.New(outbox.Config{
 		Channel:          c.Code,
 		Store:            g.Store,
@@ -94,14 +94,9 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		EncryptForResend: a.encryptForResend,
 		Log:              g.Log,
 	})
-	if g.Offline {
-		close(a.done)
-		return a
+	if !g.Offline {
+		a.running.Go(func() { a.worker.Run(ctx) })
 	}
-	go func() {
-		defer close(a.done)
-		a.worker.Run(ctx)
-	}()
 	return a
 }
 
@@ -235,7 +230,7 @@ func (a *account) close() {
 	a.closed = true
 	a.mu.Unlock()
 	a.stop()
-	<-a.done
+	a.running.Wait()
 	a.closeSession()
 }
 

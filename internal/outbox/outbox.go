@@ -191,7 +191,7 @@ func (w *Worker) Ahead(priority parley.Priority) int {
 }
 
 // Run sends until ctx ends, then waits for bursts in flight.
-func (w *Worker) Run(ctx context.Context) error {
+func (w *Worker) Run(ctx context.Context) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	writing, stopWriter := context.WithCancel(context.WithoutCancel(ctx))
@@ -221,7 +221,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	grace := time.AfterFunc(drainTimeout, stop)
 	defer grace.Stop()
 	w.bursts.Wait()
-	return nil
 }
 
 // sweep reads messages from the store that the worker does not know: all of them at the start.

@@ -24,7 +24,7 @@ type session struct {
 
 	ctx    context.Context // ends when the session is closed
 	cancel context.CancelFunc
-	done   chan struct{} // closed when run has ended
+	done   sync.WaitGroup // for run
 
 	up atomic.Bool // connected
 
@@ -38,7 +38,7 @@ const loggedOutReason = "The account was logged out of this channel."
 
 func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel, done: make(chan struct{})}
+	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel}
 	if !w.session.CompareAndSwap(nil, s) {
 		cancel()
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)
@@ -50,7 +50,7 @@ func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, 
 	} else {
 		s.setStatus(parley.ChannelWorking, "")
 	}
-	go s.run()
+	s.done.Go(s.run)
 	return s, nil
 }
 
@@ -110,7 +110,7 @@ func (s *session) Close() error {
 	s.cancel()
 	s.up.Store(false)
 	s.mu.Unlock()
-	<-s.done
+	s.done.Wait()
 	s.world.session.CompareAndSwap(s, nil)
 	return nil
 }
@@ -124,7 +124,6 @@ const (
 )
 
 func (s *session) run() {
-	defer close(s.done)
 	backlog := true // what happened before the session is still to be found
 	jobs := map[int64]*job{}
 	saveAt := time.Now().Add(saveEvery)
