@@ -2,6 +2,7 @@ package otp
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"strings"
@@ -45,20 +46,18 @@ func (r CodeRequest) alphabet() string {
 
 // randomCode draws a code in which every character is equally likely. It rejects random bytes from the largest multiple
 // of the alphabet's length on.
-func randomCode(source io.Reader, alphabet string, length int) (string, error) {
+func randomCode(source io.Reader, alphabet string, length int) string {
 	bound := 256 / len(alphabet) * len(alphabet)
 	code := make([]byte, 0, length)
 	var random [16]byte
 	for {
-		if _, err := io.ReadFull(source, random[:]); err != nil {
-			return "", fmt.Errorf("draw a code: %w", err)
-		}
+		io.ReadFull(source, random[:]) // that of the system never fails
 		for _, b := range random {
 			if int(b) >= bound {
 				continue
 			}
 			if code = append(code, alphabet[int(b)%len(alphabet)]); len(code) == length {
-				return string(code), nil
+				return string(code)
 			}
 		}
 	}
@@ -127,11 +126,7 @@ func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
 		i.metrics.requested("limited")
 		return nil, err
 	}
-	code, err := randomCode(i.Rand, r.alphabet(), r.Length)
-	if err != nil {
-		release()
-		return nil, err
-	}
+	code := randomCode(rand.Reader, r.alphabet(), r.Length)
 	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: r.Channel.Code, Contact: r.Contact, CreatedAt: now, ExpiresAt: now.Add(r.TTL)}
 	c.Hash = hashCode(i.digest, i.peppers[0], c, code)
 	c.Encrypted = i.Keyring.Encrypt([]byte(codeText(code, r.Name, r.TTL)), string(c.ID))

@@ -3,6 +3,7 @@ package otp
 import (
 	"cmp"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"net/url"
@@ -63,10 +64,7 @@ func (i *Issuer) NewLink(r LinkRequest) (NewLink, error) {
 		messages.Prompt += " " + codePlaceholder
 	}
 	r.Name = cmp.Or(r.Name, r.Channel.Name)
-	code, err := randomCode(i.Rand, linkAlphabet, linkCodeLength)
-	if err != nil {
-		return NewLink{}, err
-	}
+	code := randomCode(rand.Reader, linkAlphabet, linkCodeLength)
 	if wrong := checkFilled(messages, code, r.Name); wrong != nil {
 		return NewLink{}, wrong
 	}
