@@ -51,7 +51,7 @@ func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, ch
 		return tx.UpdateChannel(ctx, c)
 	})
 	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Channel{}, errChannelGone(code)
+		return parley.Channel{}, errChannelNotFound(code)
 	}
 	if err != nil {
 		return parley.Channel{}, err
@@ -261,12 +261,7 @@ func (g *Gateway) refreshChannel(ctx context.Context, code parley.ChannelCode) (
 func (g *Gateway) currentChannel(code parley.ChannelCode) (parley.Channel, error) {
 	c, ok := g.Channel(code)
 	if !ok {
-		return parley.Channel{}, errChannelGone(code)
+		return parley.Channel{}, errChannelNotFound(code)
 	}
 	return c, nil
-}
-
-// errChannelGone rejects a request whose channel was deleted while it ran.
-func errChannelGone(code parley.ChannelCode) error {
-	return parley.Errorf(parley.NotFound, "There is no channel %s.", code)
 }

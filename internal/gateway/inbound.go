@@ -9,6 +9,7 @@ import (
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/otp"
+	"parley/internal/outbox"
 	"parley/internal/store"
 )
 
@@ -150,18 +151,10 @@ func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
 	return nil
 }
 
-// storeReaction stores a contact's reaction, unless its message is unknown.
 func (a *account) storeReaction(ctx context.Context, e network.Reaction) error {
 	a.g.flush(ctx, a.code) // the event that the message was sent must come first
 	return a.tx(ctx, func(tx *store.Tx) error {
-		target, err := tx.Message(ctx, a.code, e.Target)
-		if err != nil {
-			return parley.IgnoreNotFound(err)
-		}
-		if err := tx.SetReaction(ctx, a.code, e.Target, e.From, e.Emoji); err != nil {
-			return parley.IgnoreNotFound(err)
-		}
-		return tx.AddEvent(ctx, parley.NewReactionEvent(&target, e.From, e.Emoji, e.At))
+		return outbox.StoreReaction(ctx, tx, a.code, e.Target, e.From, e.Emoji, e.At)
 	})
 }
 
@@ -190,20 +183,11 @@ func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 	})
 }
 
-// applyDeletion erases a message that its sender deleted. Its row stays.
 func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
-	ref := parley.MessageRef{Chat: e.From, ID: e.Target}
 	var file *parley.Media
-	err := a.tx(ctx, func(tx *store.Tx) error {
-		m, err := tx.Message(ctx, a.code, ref)
-		if err != nil {
-			return parley.IgnoreNotFound(err)
-		}
-		file = parley.MediaOf(m.Content)
-		if _, err := tx.AdvanceMessage(ctx, a.code, ref, parley.Deleted, nil, e.At); err != nil {
-			return err
-		}
-		return tx.EraseMessage(ctx, a.code, ref)
+	err := a.tx(ctx, func(tx *store.Tx) (err error) {
+		file, err = outbox.DeleteMessage(ctx, tx, a.code, parley.MessageRef{Chat: e.From, ID: e.Target}, e.At)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("store a deletion: %w", err)

@@ -123,7 +123,7 @@ func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
 		release, err = i.reserve(r, priority)
 	}
 	if err != nil {
-		i.metrics.requested("limited")
+		i.metrics.requests.WithLabelValues("limited").Inc()
 		return nil, err
 	}
 	code := randomCode(rand.Reader, r.alphabet(), r.Length)
@@ -200,7 +200,7 @@ func (n *NewCode) Store(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	tx.OnCommit(func() {
-		n.issuer.metrics.requested("sent")
+		n.issuer.metrics.requests.WithLabelValues("sent").Inc()
 		n.release() // the queue counts it from now on
 	})
 	return nil
@@ -307,7 +307,7 @@ func (i *Issuer) Validate(
 	if err != nil {
 		return TryResult{}, err
 	}
-	i.metrics.tried(result.Status)
+	i.metrics.tries[result.Status].Inc()
 	return result, nil
 }
 
@@ -338,7 +338,7 @@ func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l parley.OTPLedger,
 	default:
 		return nil
 	}
-	tx.OnCommit(func() { i.metrics.finished(c.Status, 1) })
+	tx.OnCommit(func() { i.metrics.finishes[c.Status].Inc() })
 	_, err := publish(ctx, tx, kind, c.ID, c.Channel, c.Contact, reason, now)
 	return err
 }
@@ -353,6 +353,6 @@ func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley
 	if err != nil || !raised {
 		return err
 	}
-	tx.OnCommit(func() { i.metrics.alarm(alarm.Type) })
+	tx.OnCommit(func() { i.metrics.alarms.WithLabelValues(string(alarm.Type)).Inc() })
 	return tx.AddEvent(ctx, parley.NewGuessingEvent(alarm))
 }

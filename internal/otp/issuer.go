@@ -157,7 +157,7 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, 
 		if err != nil {
 			return err
 		}
-		i.metrics.finished(parley.OTPStatusExpired, expired)
+		i.metrics.finishes[parley.OTPStatusExpired].Add(float64(expired))
 	}
 }
 

@@ -35,11 +35,3 @@ func newMetrics(to prometheus.Registerer) metrics {
 	}
 	return m
 }
-
-func (m metrics) requested(outcome string) { m.requests.WithLabelValues(outcome).Inc() }
-
-func (m metrics) alarm(t parley.EventType) { m.alarms.WithLabelValues(string(t)).Inc() }
-
-func (m metrics) tried(s parley.OTPStatus) { m.tries[s].Inc() }
-
-func (m metrics) finished(s parley.OTPStatus, n int) { m.finishes[s].Add(float64(n)) }

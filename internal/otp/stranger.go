@@ -74,7 +74,7 @@ func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s parley
 		if err != nil || !raised { // a concurrent request raised it
 			return err
 		}
-		tx.OnCommit(func() { i.metrics.alarm(alarm.Type) })
+		tx.OnCommit(func() { i.metrics.alarms.WithLabelValues(string(alarm.Type)).Inc() })
 		return tx.AddEvent(ctx, parley.NewPauseEvent(alarm, s.Approved))
 	})
 }

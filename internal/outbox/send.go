@@ -333,11 +333,14 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 	var err error
 	switch c := m.Content.(type) {
 	case parley.Reaction:
-		err = w.react(ctx, tx, c, now)
+		err = StoreReaction(ctx, tx, w.Channel, c.Target, "", c.Emoji, now)
 	case parley.Seen:
 		_, err = tx.AdvanceMessage(ctx, w.Channel, c.Target, parley.Read, nil, now)
 	case parley.Delete:
-		err = w.deleteTarget(ctx, tx, c.Target, now, removed)
+		var file *parley.Media
+		if file, err = DeleteMessage(ctx, tx, w.Channel, c.Target, now); file != nil && file.Key != "" {
+			*removed = append(*removed, *file)
+		}
 	case parley.Star:
 		err = tx.SetStarred(ctx, w.Channel, c.Target, c.Starred)
 	case parley.Archive:
@@ -356,26 +359,32 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 	return parley.IgnoreNotFound(err)
 }
 
-func (w *Worker) react(ctx context.Context, tx *store.Tx, c parley.Reaction, now time.Time) error {
-	target, err := tx.Message(ctx, w.Channel, c.Target)
-	if err != nil {
-		return err
+// StoreReaction stores and publishes a reaction, unless its message is unknown; from is empty for the channel's own.
+func StoreReaction(
+	ctx context.Context, tx *store.Tx, channel parley.ChannelCode, to parley.MessageRef, from parley.ContactID, emoji string, at time.Time,
+) error {
+	target, err := tx.Message(ctx, channel, to)
+	if err == nil {
+		err = tx.SetReaction(ctx, channel, to, from, emoji)
 	}
-	if err := tx.SetReaction(ctx, w.Channel, c.Target, "", c.Emoji); err != nil {
-		return err
+	if err == nil {
+		err = tx.AddEvent(ctx, parley.NewReactionEvent(&target, from, emoji, at))
 	}
-	return tx.AddEvent(ctx, parley.NewReactionEvent(&target, "", c.Emoji, now))
+	return parley.IgnoreNotFound(err)
 }
 
-func (w *Worker) deleteTarget(ctx context.Context, tx *store.Tx, target parley.MessageRef, now time.Time, removed *[]parley.Media) error {
-	m, err := tx.Message(ctx, w.Channel, target)
-	if err != nil {
-		return err
+// DeleteMessage erases a message that its sender deleted, if it is known. Its row stays. It returns the file; nil: none.
+func DeleteMessage(
+	ctx context.Context, tx *store.Tx, channel parley.ChannelCode, ref parley.MessageRef, at time.Time,
+) (file *parley.Media, err error) {
+	m, err := tx.Message(ctx, channel, ref)
+	if err == nil {
+		_, err = tx.AdvanceMessage(ctx, channel, ref, parley.Deleted, nil, at)
 	}
-	if _, err := tx.AdvanceMessage(ctx, w.Channel, target, parley.Deleted, nil, now); err != nil {
-		return err
+	if err == nil {
+		err = tx.EraseMessage(ctx, channel, ref)
 	}
-	return w.erase(ctx, tx, &m, removed)
+	return parley.MediaOf(m.Content), parley.IgnoreNotFound(err)
 }
 
 func (w *Worker) erase(ctx context.Context, tx *store.Tx, m *parley.Message, removed *[]parley.Media) error {
