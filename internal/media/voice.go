@@ -31,8 +31,6 @@ var demuxers = map[string]string{
 
 const mimeWebM = "audio/webm"
 
-const wantedAudio = "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file"
-
 // Voice fetches a voice note. An ogg/opus file is stored unchanged; other audio is converted. SHA256 is that of the
 // fetched file; MIME and Size are those of the stored one.
 func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
@@ -43,7 +41,7 @@ func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
 	defer f.discard()
 	m, err := l.voice(ctx, f, src)
 	if errors.Is(err, errNoSound) {
-		return parley.Media{}, wrongType(f.kind, wantedAudio)
+		return parley.Media{}, wrongType(f.kind, "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file")
 	}
 	return m, err
 }
