@@ -72,6 +72,14 @@ func InvalidFields(fields []FieldError) *Error {
 // ErrNotFound is the error of the store for a row that does not exist.
 var ErrNotFound = errors.New("not found")
 
+// IgnoreNotFound returns nil for [ErrNotFound]: what an error is about was deleted meanwhile.
+func IgnoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 // ErrAmbiguous is the error of the store for a bare message id that matches several messages of a channel.
 var ErrAmbiguous = errors.New("ambiguous message id")
 

@@ -10,7 +10,6 @@ import (
 
 	"parley"
 	"parley/internal/api/form"
-	"parley/internal/callback"
 	"parley/internal/store"
 )
 
@@ -148,7 +147,7 @@ func (s *server) readDelivery(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	d := found[0]
-	body, err := callback.DeliveryBody(ctx, s.Store, d)
+	body, err := s.Callbacks.DeliveryBody(ctx, d)
 	if err != nil {
 		return nil, err
 	}

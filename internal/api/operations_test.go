@@ -131,8 +131,7 @@ func TestPhonesSeeOperations(t *testing.T) {
 	e := newEnv(t)
 	last := func() sandbox.Message {
 		t.Helper()
-		page := must(e.config.Sandbox.Messages(t.Context(), "main", "6281234567890", sandbox.Query{Both: true}))(t)
-		return page.Messages[len(page.Messages)-1]
+		return must(e.config.Sandbox.Chat(t.Context(), "main", "6281234567890", "", 1))(t).Messages[0]
 	}
 	e.call("POST", "/api/send-message/location", e.main, m{"contact_id": ayu, "latitude": "-6.2", "longitude": "106.80",
 		"title": "Here"}).want(t, 200)

@@ -73,11 +73,11 @@ func (s *server) phones(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
-	phone := sandbox.NewPhone{Number: optionalNumber(r.Form, "number"), Name: strings.TrimSpace(r.OptionalText("name", 1, 100))}
+	number, name := optionalNumber(r.Form, "number"), strings.TrimSpace(r.OptionalText("name", 1, 100))
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	made, err := s.Sandbox.CreatePhone(ctx, r.channel.Code, phone)
+	made, err := s.Sandbox.CreatePhone(ctx, r.channel.Code, number, name)
 	return ok("Phone created", simulatedOf(made)), err
 }
 

@@ -3,12 +3,11 @@ package callback
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,7 +27,6 @@ const (
 	drainTime = time.Second
 )
 
-// Attempt is the result of one request.
 type Attempt struct {
 	RequestID string // sent as X-Request-Id
 	At        time.Time
@@ -40,7 +38,6 @@ type Attempt struct {
 	retryAfter time.Duration // that the endpoint requested
 }
 
-// Succeeded reports whether the endpoint accepted the event.
 func (a *Attempt) Succeeded() bool { return a.Problem == "" }
 
 // attempt sends one delivery. An error is an internal one and says nothing about the endpoint.
@@ -77,10 +74,8 @@ func (e *Engine) SendTest(ctx context.Context, w parley.Webhook) (Attempt, error
 	if err != nil {
 		return Attempt{}, err
 	}
-	var log [4]byte
-	rand.Read(log[:]) // never fails
 	a := Attempt{RequestID: newRequestID(), At: time.Now()}
-	id := parley.NewEventID(a.At, binary.BigEndian.Uint32(log[:]), 0)
+	id := parley.NewEventID(a.At, rand.Uint32(), 0)
 	event := &parley.Event{ID: id, Type: TestEvent, Channel: w.Channel, At: a.At, Data: data}
 	limited, cancel := context.WithTimeout(ctx, WebhookTimeout)
 	defer cancel()
@@ -118,30 +113,24 @@ func (e *Engine) exchange(req *http.Request, err error, cancel func(), begun Att
 }
 
 func statusText(code int) string {
-	text := fmt.Sprint(code)
-	if name := http.StatusText(code); name != "" {
-		text += " " + name
-	}
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 	if code >= 300 && code <= 399 {
 		text += ", and redirects are not followed"
 	}
 	return text
 }
 
-// beginning reads the part of a response that is stored, as valid text.
 func beginning(body io.Reader) string {
 	read, _ := io.ReadAll(io.LimitReader(body, maxStoredResponse)) // on an error, store what was read
 	io.Copy(io.Discard, io.LimitReader(body, MaxResponse-maxStoredResponse))
-	text := strings.ToValidUTF8(string(read), "")
 	return strings.Map(func(r rune) rune {
 		if r == 0 || r == utf8.RuneError {
 			return -1
 		}
 		return r
-	}, text)
+	}, string(read))
 }
 
-// problem says why there was no response.
 func problem(err error) string {
 	if p, ok := errors.AsType[*safehttp.Problem](err); ok {
 		return string(p.Code) + ": " + p.Sentence
@@ -152,9 +141,8 @@ func problem(err error) string {
 	return "internal: The request could not be made."
 }
 
-// finishAttempt updates the endpoint and the delivery after an attempt, and passes them to the result writer.
-func (e *Engine) finishAttempt(r result, now time.Time) {
-	ep := r.ep
+// finishAttempt updates the endpoint and the delivery. err is internal: nothing was sent.
+func (e *Engine) finishAttempt(ep *endpoint, j job, address string, a Attempt, err error, now time.Time) {
 	ep.inFlight--
 	e.inFlight--
 	if ep.inFlight == 0 {
@@ -163,35 +151,28 @@ func (e *Engine) finishAttempt(r result, now time.Time) {
 	if e.endpoints[ep.key] == ep {
 		e.active[ep] = true
 	}
-	if r.err != nil {
-		delete(ep.known, r.job.ID)
-		if !errors.Is(r.err, context.Canceled) {
-			e.pauseAfterError(context.Background(), ep, r.err, now)
+	if err != nil {
+		delete(ep.known, j.ID)
+		if !errors.Is(err, context.Canceled) {
+			e.pauseAfterError(context.Background(), ep, err, now)
 		}
 		return
 	}
 	ep.errorLogged = false
 	wasBroken := ep.isBroken()
-	recovered, disable := ep.update(&r.attempt, now)
+	recovered, disable := ep.update(&a, now)
 	if !wasBroken && ep.isBroken() {
 		ep.dropReady()
-	}
-	r.delivery = afterAttempt(r.job, r.attempt, now)
-	if ep.isWebhook() {
-		r.webhook = ep.webhook.ID
-		r.failingSince, r.failingFor, r.failures = ep.failingSince, ep.failingFor, ep.failures
-		r.retryAll, r.disable = recovered, disable
 	}
 	if disable != "" {
 		ep.off = true // at once; the store follows
 	}
-	e.metrics.attempted(&r)
-	e.logAttempt(&r, wasBroken)
-	r.job, r.ep = job{}, nil
+	r := result{endpoint: ep.key, delivery: afterAttempt(j, a, now), webhook: ep.webhook, retryAll: recovered, disable: disable, url: address}
+	e.metrics.attempted(&j.Delivery, &r.delivery, &a)
+	e.logAttempt(&r, &a, wasBroken)
 	e.results.add(r)
 }
 
-// afterAttempt is the delivery after an attempt.
 func afterAttempt(j job, a Attempt, now time.Time) parley.Delivery {
 	d := j.Delivery
 	d.SaveAttempt()
@@ -214,30 +195,30 @@ func afterAttempt(j job, a Attempt, now time.Time) parley.Delivery {
 	return d
 }
 
-func (e *Engine) logAttempt(r *result, wasBroken bool) {
-	host := hostOf(r.url)
-	attrs := []any{"delivery", r.delivery.ID, "event", r.delivery.EventID, "host", cmp.Or(host, hostOf(r.job.URL)),
-		"request_id", r.attempt.RequestID, "code", r.attempt.Code, "took", r.attempt.Took.Round(time.Millisecond).String()}
-	if r.webhook != "" {
-		attrs = append(attrs, "webhook", r.webhook)
+func (e *Engine) logAttempt(r *result, a *Attempt, wasBroken bool) {
+	host, webhook := hostOf(r.url), r.webhook.ID
+	attrs := []any{"delivery", r.delivery.ID, "event", r.delivery.EventID, "host", cmp.Or(host, hostOf(r.delivery.URL)),
+		"request_id", a.RequestID, "code", a.Code, "took", a.Took.Round(time.Millisecond).String()}
+	if webhook != "" {
+		attrs = append(attrs, "webhook", webhook)
 	}
-	if r.attempt.Succeeded() {
+	if a.Succeeded() {
 		e.Log.Debug("delivered", attrs...)
 		if r.retryAll {
-			e.Log.Info("the webhook works again", "webhook", r.webhook, "host", host)
+			e.Log.Info("the webhook works again", "webhook", webhook, "host", host)
 		}
 		return
 	}
-	attrs = append(attrs, "problem", r.attempt.Problem, "attempts", r.delivery.Attempts)
+	attrs = append(attrs, "problem", a.Problem, "attempts", r.delivery.Attempts)
 	if r.delivery.State == parley.DeliveryFailed {
 		e.Log.Warn("a delivery failed", attrs...)
 	} else {
 		e.Log.Info("an attempt failed; the delivery is retried", attrs...)
 	}
 	if r.disable != "" {
-		e.Log.Error("the webhook is switched off", "webhook", r.webhook, "host", host, "reason", r.disable)
-	} else if !wasBroken && r.failures >= brokenAfter {
-		e.Log.Warn("the webhook only fails and is tried once a minute", "webhook", r.webhook, "host", host, "failures", r.failures)
+		e.Log.Error("the webhook is switched off", "webhook", webhook, "host", host, "reason", r.disable)
+	} else if !wasBroken && webhook != "" && r.webhook.Failures >= brokenAfter {
+		e.Log.Warn("the webhook only fails and is tried once a minute", "webhook", webhook, "host", host, "failures", r.webhook.Failures)
 	}
 }
 

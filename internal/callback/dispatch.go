@@ -9,7 +9,6 @@ import (
 	"parley"
 )
 
-// readEndpoints reads the endpoints if webhooks have changed, deliveries were replayed, or the last read failed.
 func (e *Engine) readEndpoints(ctx context.Context, now time.Time) {
 	if !e.reload && (!e.reading.failing || now.Before(e.readAt.Add(storeErrorPause))) {
 		return
@@ -29,20 +28,19 @@ func (e *Engine) updateEndpoints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exists := map[parley.Endpoint]bool{}
+	exists := map[parley.WebhookID]bool{}
 	for _, w := range webhooks {
-		key := parley.Endpoint(w.ID)
-		if !e.Owns(string(key)) {
+		if !e.owns(string(w.ID)) {
 			continue
 		}
-		exists[key] = true
-		e.updateWebhook(key, w)
+		exists[w.ID] = true
+		e.updateWebhook(parley.Endpoint(w.ID), w)
 	}
 	for _, key := range e.owned(callbacks) {
 		e.endpoint(key).mayBeDue = true
 	}
 	for key, ep := range e.endpoints {
-		if ep.isWebhook() && !exists[key] || !e.Owns(string(key)) {
+		if ep.isWebhook() && !exists[ep.webhook.ID] || !e.owns(string(key)) {
 			ep.off = true
 			ep.dropReady()
 			delete(e.endpoints, key)
@@ -56,17 +54,18 @@ func (e *Engine) updateWebhook(key parley.Endpoint, w parley.Webhook) {
 	ep, known := e.endpoints[key]
 	if !known { // with the failures that the last process stored; the first probe is due
 		ep = e.endpoint(key)
-		ep.failures, ep.failingSince, ep.failingFor = w.Failures, w.FailingSince, w.FailingFor
-	} else if w.IsEnabled() && (ep.off || ep.webhook.URL != w.URL || ep.isBroken() && w.Failures == 0) {
-		ep.restart()
-		e.results.add(result{endpoint: key, webhook: w.ID, retryAll: true})
+	} else {
+		if w.IsEnabled() && (ep.off || ep.webhook.URL != w.URL || ep.isBroken() && w.Failures == 0) {
+			ep.restart()
+			e.results.add(result{endpoint: key, webhook: parley.Webhook{ID: w.ID}, retryAll: true})
+		}
+		w.Failures, w.FailingSince, w.FailingFor = ep.webhook.Failures, ep.webhook.FailingSince, ep.webhook.FailingFor
 	}
 	ep.webhook, ep.off = w, !w.IsEnabled()
 	ep.dropReady() // the URL may have changed
 	e.active[ep] = true
 }
 
-// endpoint finds or makes an endpoint and marks it active.
 func (e *Engine) endpoint(key parley.Endpoint) *endpoint {
 	ep := e.endpoints[key]
 	if ep == nil {
@@ -77,7 +76,6 @@ func (e *Engine) endpoint(key parley.Endpoint) *endpoint {
 	return ep
 }
 
-// countBroken updates the metric of broken webhooks.
 func (e *Engine) countBroken() {
 	broken := 0
 	for _, ep := range e.endpoints {
@@ -88,7 +86,6 @@ func (e *Engine) countBroken() {
 	e.metrics.broken.Set(float64(broken))
 }
 
-// activateDue makes endpoints active whose time has come.
 func (e *Engine) activateDue(now time.Time) {
 	if !e.nextCheck.IsZero() && !now.Before(e.nextCheck) {
 		e.nextCheck = time.Time{}
@@ -98,7 +95,6 @@ func (e *Engine) activateDue(now time.Time) {
 	}
 }
 
-// scheduleCheck makes an endpoint active now or at the time that it waits for.
 func (e *Engine) scheduleCheck(ep *endpoint, now time.Time) {
 	at := ep.nextCheck(now)
 	switch {
@@ -137,7 +133,6 @@ func (e *Engine) dispatch(ctx, sending context.Context, now time.Time) {
 	}
 }
 
-// pauseAfterError pauses an endpoint after an internal error, and logs the first one.
 func (e *Engine) pauseAfterError(ctx context.Context, ep *endpoint, err error, now time.Time) {
 	if err == nil || ctx.Err() != nil {
 		return
@@ -179,7 +174,6 @@ func (e *Engine) startAttempts(ctx, sending context.Context, ep *endpoint, now t
 	return false, nil
 }
 
-// hasRoom reports whether an endpoint may have one more attempt in flight.
 func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
 	switch {
 	case e.inFlight >= maxInFlight, ep.inFlight > 0 && e.inFlight >= halfInFlight:
@@ -196,7 +190,6 @@ func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
 	return suspect < halfInFlight
 }
 
-// readAhead reads due deliveries of an endpoint.
 func (e *Engine) readAhead(ctx context.Context, ep *endpoint, now time.Time) error {
 	limit := readAheadSize + len(ep.known)
 	due, err := e.Store.DueDeliveries(ctx, ep.key, now, limit)
@@ -280,15 +273,14 @@ func (e *Engine) probe(ctx, sending context.Context, ep *endpoint, now time.Time
 	return nil
 }
 
-// start makes an attempt in a goroutine of its own.
 func (e *Engine) start(ctx context.Context, ep *endpoint, j job, now time.Time) {
-	r := result{endpoint: ep.key, ep: ep, job: j, url: ep.webhook.URL}
+	address := ep.webhook.URL
 	ep.inFlight++
 	ep.startedAt = now
 	e.inFlight++
 	e.busy[ep] = true
 	e.sends.Go(func() {
-		r.attempt, r.err = e.attempt(ctx, r.url, &j)
-		e.inRun(func(now time.Time) { e.finishAttempt(r, now) })
+		a, err := e.attempt(ctx, address, &j)
+		e.inRun(func(now time.Time) { e.finishAttempt(ep, j, address, a, err, now) })
 	})
 }

@@ -31,7 +31,7 @@ const (
 // endpoint is the dispatcher's state of a webhook, or of a server that receives callbacks.
 type endpoint struct {
 	key     parley.Endpoint
-	webhook parley.Webhook // zero for callbacks
+	webhook parley.Webhook // with its current failures; for callbacks nothing but these
 	off     bool           // the webhook is disabled or deleted
 
 	ready       []job
@@ -44,15 +44,11 @@ type endpoint struct {
 	slow        bool // the last attempt was
 	errorLogged bool // an internal error
 
-	failures     int // in a row
-	failingSince time.Time
-	failingFor   time.Duration // the part of it that counts for disableAfter
-	failedAt     time.Time     // last failure in this process; zero: none since the last success
-	probes       int
-	probeAt      time.Time // of the next probe, while broken
+	failedAt time.Time // last failure in this process; zero: none since the last success
+	probes   int
+	probeAt  time.Time // of the next probe, while broken
 }
 
-// job is a delivery with its event.
 type job struct {
 	parley.Delivery
 	event parley.Event
@@ -62,22 +58,20 @@ type job struct {
 func (ep *endpoint) isWebhook() bool { return ep.webhook.ID != "" }
 
 // isBroken never applies to callbacks: their addresses differ, so failures of one say little about the others.
-func (ep *endpoint) isBroken() bool { return ep.isWebhook() && ep.failures >= brokenAfter }
+func (ep *endpoint) isBroken() bool { return ep.isWebhook() && ep.webhook.Failures >= brokenAfter }
 
 // isSuspect reports whether attempts will probably be slow or fail.
 func (ep *endpoint) isSuspect(now time.Time) bool {
-	return ep.slow || ep.failures > 0 || ep.inFlight > 0 && now.Sub(ep.startedAt) > slowAfter
+	return ep.slow || ep.webhook.Failures > 0 || ep.inFlight > 0 && now.Sub(ep.startedAt) > slowAfter
 }
 
-// limit is how many attempts may be in flight.
 func (ep *endpoint) limit() int {
-	if ep.isWebhook() && ep.failures > 0 {
+	if ep.isWebhook() && ep.webhook.Failures > 0 {
 		return maxPerFailing
 	}
 	return maxPerEndpoint
 }
 
-// isIdle reports whether the endpoint can be removed from memory.
 func (ep *endpoint) isIdle(now time.Time) bool {
 	return !ep.isWebhook() && !ep.mayBeDue && len(ep.known) == 0 && ep.dueAt.IsZero() && !now.Before(ep.pausedUntil)
 }
@@ -119,7 +113,7 @@ func (ep *endpoint) update(a *Attempt, now time.Time) (recovered bool, disable s
 	switch {
 	case a.Code == 410:
 		disable = "The endpoint responded 410 Gone: it wants no more events."
-	case ep.failingFor >= disableAfter:
+	case ep.webhook.FailingFor >= disableAfter:
 		disable = "Every attempt failed for 120 hours. The last one: " + a.Problem
 	}
 	return false, disable
@@ -128,18 +122,18 @@ func (ep *endpoint) update(a *Attempt, now time.Time) (recovered bool, disable s
 // fail counts a failure. The time since the previous one counts only if this process saw both: without a process,
 // nothing was attempted.
 func (ep *endpoint) fail(at time.Time) {
-	ep.failures++
-	if ep.failingSince.IsZero() {
-		ep.failingSince = at
+	ep.webhook.Failures++
+	if ep.webhook.FailingSince.IsZero() {
+		ep.webhook.FailingSince = at
 	}
 	if gap := at.Sub(ep.failedAt); !ep.failedAt.IsZero() && gap > 0 && gap <= maxFailureGap {
-		ep.failingFor += gap
+		ep.webhook.FailingFor += gap
 	}
 	ep.failedAt = at
 }
 
 func (ep *endpoint) clearFailures() {
-	ep.failures, ep.failingSince, ep.failingFor, ep.failedAt = 0, time.Time{}, 0, time.Time{}
+	ep.webhook.Failures, ep.webhook.FailingSince, ep.webhook.FailingFor, ep.failedAt = 0, time.Time{}, 0, time.Time{}
 }
 
 // restart clears all failures: the webhook was enabled, its URL changed, or a retry was requested.

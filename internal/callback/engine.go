@@ -41,8 +41,8 @@ const (
 	purgeRetryPause = time.Minute // while the clock is not trusted
 	purgeBatch      = 1000        // deliveries in one transaction, so that other writers do not wait long
 
-	defaultFailedRetention = 30 * 24 * time.Hour
-	deliveredRetention     = 24 * time.Hour // shorter: there are many more of them
+	failedRetention    = 30 * 24 * time.Hour
+	deliveredRetention = 24 * time.Hour // shorter: there are many more of them
 )
 
 // HTTPClient sends requests; a *safehttp.Client is one.
@@ -50,7 +50,6 @@ type HTTPClient interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// Store is what the engine needs of the store.
 type Store interface {
 	Tx(ctx context.Context, do func(*store.Tx) error) error
 	EventAdded() <-chan struct{}
@@ -64,18 +63,16 @@ type Store interface {
 	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
 }
 
-// Config configures an engine.
 type Config struct {
 	Store   Store
 	Secrets *Secrets
 	// Client must not follow redirects; the engine sets the timeouts.
 	Client HTTPClient
 	// Render writes the body of an event. It decrypts texts that are only stored encrypted.
-	Render          func(*parley.Event) ([]byte, error)
-	Log             *slog.Logger
-	Metrics         prometheus.Registerer // nil: no metrics
-	Version         string                // of this program, for the User-Agent
-	FailedRetention time.Duration         // of failed deliveries; zero: 30 days
+	Render  func(*parley.Event) ([]byte, error)
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // nil: no metrics
+	Version string                // of this program, for the User-Agent
 	// Owns reports whether this process delivers to a webhook or a host of callbacks; nil: to all.
 	Owns func(key string) bool
 	// Leads reports whether this process purges old deliveries; nil: yes.
@@ -84,7 +81,8 @@ type Config struct {
 	ClockTrusted func() bool
 }
 
-// Engine delivers events.
+func (c *Config) owns(key string) bool { return c.Owns == nil || c.Owns(key) }
+
 type Engine struct {
 	Config
 	metrics *metrics
@@ -109,27 +107,16 @@ type Engine struct {
 
 // New makes an engine; Run starts it.
 func New(c Config) *Engine {
-	if c.FailedRetention == 0 {
-		c.FailedRetention = defaultFailedRetention
-	}
-	if c.Owns == nil {
-		c.Owns = func(string) bool { return true }
-	}
-	if c.Leads == nil {
-		c.Leads = func() bool { return true }
-	}
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
 	}
 	e := &Engine{Config: c, wake: make(chan struct{}, 1), endpoints: map[parley.Endpoint]*endpoint{},
-		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true}
-	e.metrics = newMetrics(c.Metrics, c.Store)
+		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true, metrics: newMetrics(c.Metrics, c.Store)}
 	e.planner = newPlanner(c, e.notify)
-	e.results = newResultWriter(c, e.resultsStored)
+	e.results = &resultWriter{Config: c, onStore: e.resultsStored, wake: make(chan struct{}, 1)}
 	return e
 }
 
-// inRun has Run call a function.
 func (e *Engine) inRun(do func(now time.Time)) {
 	e.mu.Lock()
 	e.input = append(e.input, do)
@@ -176,7 +163,14 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.activateDue(now)
 		e.dispatch(ctx, sending, now)
 		e.countBroken()
-		timer.Reset(max(0, e.untilNextCheck(now)))
+		next := time.Hour // input wakes it before
+		if e.reading.failing {
+			next = e.readAt.Add(storeErrorPause).Sub(now)
+		}
+		if !e.nextCheck.IsZero() {
+			next = min(next, e.nextCheck.Sub(now))
+		}
+		timer.Reset(max(0, next))
 		select {
 		case <-ctx.Done():
 		case <-e.wake:
@@ -190,18 +184,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) untilNextCheck(now time.Time) time.Duration {
-	wait := time.Hour // input wakes Run before
-	if e.reading.failing {
-		wait = e.readAt.Add(storeErrorPause).Sub(now)
-	}
-	if !e.nextCheck.IsZero() {
-		wait = min(wait, e.nextCheck.Sub(now))
-	}
-	return wait
-}
-
-// notify makes the dispatcher check endpoints for due deliveries.
 func (e *Engine) notify(endpoints []parley.Endpoint) {
 	if len(endpoints) == 0 {
 		return
@@ -219,7 +201,7 @@ func (e *Engine) notify(endpoints []parley.Endpoint) {
 
 // owned are the endpoints that this process delivers to.
 func (e *Engine) owned(endpoints []parley.Endpoint) []parley.Endpoint {
-	return slices.DeleteFunc(endpoints, func(key parley.Endpoint) bool { return !e.Owns(string(key)) })
+	return slices.DeleteFunc(endpoints, func(key parley.Endpoint) bool { return !e.owns(string(key)) })
 }
 
 // findCallbacks notifies the dispatcher of callbacks. Each is stored together with its event.
@@ -237,7 +219,6 @@ func (e *Engine) findCallbacks(ctx context.Context) {
 	}
 }
 
-// resultsStored is called with results that are in the store now.
 func (e *Engine) resultsStored(results []result) {
 	disabled := slices.ContainsFunc(results, func(r result) bool { return r.disable != "" })
 	if disabled {
@@ -255,22 +236,21 @@ func (e *Engine) resultsStored(results []result) {
 	})
 }
 
-// purgeOld deletes old finished deliveries, every hour.
 func (e *Engine) purgeOld(ctx context.Context) {
 	for ctx.Err() == nil {
-		if !e.ClockTrusted() || !e.Leads() {
+		if !e.ClockTrusted() || e.Leads != nil && !e.Leads() {
 			wait.Sleep(ctx, purgeRetryPause)
 			continue
 		}
 		removed := 0
-		err := e.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		err := e.Store.Tx(ctx, func(tx *store.Tx) error {
 			now := time.Now()
-			delivered := now.Add(-min(e.FailedRetention, deliveredRetention))
-			if removed, err = tx.PurgeDeliveries(ctx, parley.DeliveryDone, delivered, purgeBatch); err != nil {
+			delivered, err := tx.PurgeDeliveries(ctx, parley.DeliveryDone, now.Add(-deliveredRetention), purgeBatch)
+			if err != nil {
 				return err
 			}
-			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.FailedRetention), purgeBatch)
-			removed = max(removed, failed)
+			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-failedRetention), purgeBatch)
+			removed = max(delivered, failed)
 			return err
 		})
 		if err != nil && ctx.Err() == nil {

@@ -216,12 +216,12 @@ func TestDeliveriesStayWhileTheClockIsDoubted(t *testing.T) {
 	inBubble(t, func(e *env) {
 		var trusted atomic.Bool
 		config := e.engine.Config
-		config.Metrics, config.ClockTrusted, config.FailedRetention = prometheus.NewRegistry(), trusted.Load, time.Hour
+		config.Metrics, config.ClockTrusted = prometheus.NewRegistry(), trusted.Load
 		e.engine = callback.New(config)
 		e.webhook("https://crm.example/hook")
 		e.start()
 		e.says(ann, "hello")
-		pass(3 * time.Hour)
+		pass(26 * time.Hour)
 		if n := len(e.deliveries(parley.DeliveryQuery{})); n != 1 {
 			e.Errorf("%d deliveries are left", n)
 		}

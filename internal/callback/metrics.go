@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"parley"
 )
@@ -19,15 +20,16 @@ type metrics struct {
 }
 
 func newMetrics(r prometheus.Registerer, store Store) *metrics {
+	create := promauto.With(r)
 	m := &metrics{
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		attempts: create.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_delivery_attempts_total", Help: "Attempts to deliver an event, by kind and outcome."}, []string{"kind", "outcome"}),
-		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+		outcomes: create.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_deliveries_total", Help: "Deliveries that finished, by kind and state."}, []string{"kind", "state"}),
-		toFirst: prometheus.NewHistogram(prometheus.HistogramOpts{
+		toFirst: create.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_delivery_first_attempt_seconds", Help: "Time from when a delivery was planned to its first attempt.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 300, 3600}}),
-		broken: prometheus.NewGauge(prometheus.GaugeOpts{
+		broken: create.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_webhooks_broken", Help: "Webhooks that only fail and are tried once a minute."}),
 	}
 	for _, kind := range []string{"webhook", "callback"} {
@@ -37,19 +39,18 @@ func newMetrics(r prometheus.Registerer, store Store) *metrics {
 			m.outcomes.WithLabelValues(kind, state.String())
 		}
 	}
-	if r != nil {
-		r.MustRegister(m.attempts, m.outcomes, m.toFirst, m.broken, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "parley_deliveries_waiting", Help: "Deliveries that wait for an attempt."}, func() float64 {
-			n, err := store.CountWaiting(context.Background(), "")
-			if err != nil {
-				return -1 // not known
-			}
-			return float64(n)
-		}), prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "parley_webhook_gap_events_total", Help: "Events that were removed from the log before a webhook got them."}, func() float64 {
-			return float64(m.lostEvents(store))
-		}))
-	}
+	create.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_deliveries_waiting", Help: "Deliveries that wait for an attempt."}, func() float64 {
+		n, err := store.CountWaiting(context.Background(), "")
+		if err != nil {
+			return -1 // not known
+		}
+		return float64(n)
+	})
+	create.NewCounterFunc(prometheus.CounterOpts{
+		Name: "parley_webhook_gap_events_total", Help: "Events that were removed from the log before a webhook got them."}, func() float64 {
+		return float64(m.lostEvents(store))
+	})
 	return m
 }
 
@@ -73,19 +74,18 @@ func kindOf(d *parley.Delivery) string {
 	return "webhook"
 }
 
-func (m *metrics) attempted(r *result) {
+func (m *metrics) attempted(before, after *parley.Delivery, a *Attempt) {
 	outcome := "failed"
-	if r.attempt.Succeeded() {
+	if a.Succeeded() {
 		outcome = "ok"
 	}
-	m.attempts.WithLabelValues(kindOf(&r.delivery), outcome).Inc()
-	if r.job.TriedAt.IsZero() {
-		m.toFirst.Observe(max(0, r.attempt.At.Sub(r.delivery.CreatedAt).Seconds()))
+	m.attempts.WithLabelValues(kindOf(after), outcome).Inc()
+	if before.TriedAt.IsZero() {
+		m.toFirst.Observe(max(0, a.At.Sub(after.CreatedAt).Seconds()))
 	}
-	m.finished(&r.delivery)
+	m.finished(after)
 }
 
-// finished counts a delivery if it has finished.
 func (m *metrics) finished(d *parley.Delivery) {
 	if d.State != parley.DeliveryWaiting {
 		m.outcomes.WithLabelValues(kindOf(d), d.State.String()).Inc()

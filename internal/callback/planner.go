@@ -25,7 +25,6 @@ const (
 	maxBehind = 10_000
 )
 
-// planner reads the event log for all webhooks and stores deliveries.
 type planner struct {
 	Config
 	notify func([]parley.Endpoint) // the dispatcher
@@ -123,7 +122,6 @@ func (p *planner) round(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// lastTurn is the turn of the webhook in a group that has waited longest.
 func lastTurn(group []*hook) int {
 	return slices.MinFunc(group, func(a, b *hook) int { return cmp.Compare(a.turn, b.turn) }).turn
 }
@@ -139,7 +137,7 @@ func (p *planner) read(ctx context.Context) error {
 	}
 	hooks := make(map[parley.WebhookID]*hook, len(webhooks))
 	for _, w := range webhooks {
-		if !p.Owns(string(w.ID)) {
+		if !p.owns(string(w.ID)) {
 			continue
 		}
 		h := &hook{Webhook: w, stored: w.Cursor, waiting: maxWaiting} // to be counted
@@ -202,7 +200,6 @@ func (p *planner) plan(ctx context.Context, group []*hook) (found bool, err erro
 	return true, nil
 }
 
-// deliveries are those of the events that a webhook wants.
 func deliveries(h *hook, events []parley.Event) []parley.Delivery {
 	var ds []parley.Delivery
 	filter := h.Filter()

@@ -18,7 +18,6 @@ import (
 	"parley/internal/safehttp"
 )
 
-// secretOwner is whose secret signs a delivery.
 func secretOwner(d *parley.Delivery) parley.SecretOwner {
 	if d.Webhook == "" {
 		return parley.ChannelSecret(d.Channel)
@@ -26,7 +25,6 @@ func secretOwner(d *parley.Delivery) parley.SecretOwner {
 	return parley.WebhookSecret(d.Webhook)
 }
 
-// newRequest makes the signed request of a delivery.
 func (e *Engine) newRequest(
 	ctx context.Context, webhookURL string, d *parley.Delivery, event *parley.Event, keys Keys, at time.Time,
 ) (*http.Request, error) {
@@ -103,22 +101,16 @@ func callbackParams(contact parley.ContactID, event *parley.Event, at time.Time)
 
 // DeliveryBody is the body of a delivery, without texts that are only stored encrypted; nil: it has none, or its event
 // was purged.
-func DeliveryBody(ctx context.Context, store interface {
-	EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error)
-}, d parley.Delivery) (*string, error) {
+func (e *Engine) DeliveryBody(ctx context.Context, d parley.Delivery) (*string, error) {
 	if d.Webhook == "" {
 		return nil, nil
 	}
-	events, err := store.EventsAt(ctx, []int64{d.Event})
+	events, err := e.Store.EventsAt(ctx, []int64{d.Event})
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
 	body, err := events[0].Body()
-	if err != nil {
-		return nil, err
-	}
-	text := string(body)
-	return &text, nil
+	return new(string(body)), err
 }
 
 // LastRequest is the request of a delivery's last attempt, signed for that time with the current secrets; nil: there was

@@ -11,28 +11,16 @@ import (
 	"parley/internal/wait"
 )
 
-// result is the outcome of an attempt, and what to store because of it.
 type result struct {
 	endpoint parley.Endpoint
 	delivery parley.Delivery // without an id: nothing to store
 
-	// Of an attempt that ended.
-	job     job
-	ep      *endpoint
-	attempt Attempt
-	err     error // internal: nothing was sent
-
-	// Of a webhook.
-	webhook      parley.WebhookID // whose health to store; empty: none
-	failingSince time.Time
-	failingFor   time.Duration
-	failures     int
-	retryAll     bool   // all waiting deliveries become due
-	disable      string // the reason; empty: it stays enabled
-	url          string // of the attempt
+	webhook  parley.Webhook // whose health to store; without an id: none
+	retryAll bool           // all its waiting deliveries become due
+	disable  string         // the reason; empty: it stays enabled
+	url      string         // of the attempt
 }
 
-// resultWriter stores results in batches.
 type resultWriter struct {
 	Config
 	onStore func([]result)
@@ -40,10 +28,6 @@ type resultWriter struct {
 
 	mu    sync.Mutex
 	queue []result
-}
-
-func newResultWriter(c Config, onStore func([]result)) *resultWriter {
-	return &resultWriter{Config: c, onStore: onStore, wake: make(chan struct{}, 1)}
 }
 
 // add never blocks.
@@ -54,7 +38,6 @@ func (w *resultWriter) add(r result) {
 	wait.Notify(w.wake)
 }
 
-// run stores results until ctx ends, and then the rest.
 func (w *resultWriter) run(ctx context.Context) {
 	var storing outage
 	for {
@@ -97,14 +80,13 @@ func (w *resultWriter) store(results []result) error {
 	ctx := context.Background() // also when the engine stops: attempts must not be repeated
 	var ds []parley.Delivery
 	health := map[parley.WebhookID]result{} // the last one wins
-	retryAll := map[parley.WebhookID]bool{}
 	for _, r := range results {
 		if r.delivery.ID != "" {
 			ds = append(ds, r.delivery)
 		}
-		if r.webhook != "" {
-			health[r.webhook] = r
-			retryAll[r.webhook] = retryAll[r.webhook] || r.retryAll
+		if id := r.webhook.ID; id != "" {
+			r.retryAll = r.retryAll || health[id].retryAll
+			health[id] = r
 		}
 	}
 	return w.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -112,11 +94,10 @@ func (w *resultWriter) store(results []result) error {
 			return err
 		}
 		for id, r := range health {
-			hook := parley.Webhook{ID: id, FailingSince: r.failingSince, FailingFor: r.failingFor, Failures: r.failures}
-			if err := tx.SetWebhookHealth(ctx, hook); err != nil {
+			if err := tx.SetWebhookHealth(ctx, r.webhook); err != nil {
 				return err
 			}
-			if retryAll[id] {
+			if r.retryAll {
 				if err := tx.RetryDeliveries(ctx, id, time.Now()); err != nil {
 					return err
 				}
@@ -136,7 +117,7 @@ func disable(ctx context.Context, tx *store.Tx, r result) error {
 	if r.disable == "" {
 		return nil
 	}
-	w, err := tx.Webhook(ctx, r.webhook)
+	w, err := tx.Webhook(ctx, r.webhook.ID)
 	if errors.Is(err, parley.ErrNotFound) || err == nil && (w.URL != r.url || !w.IsEnabled()) {
 		return nil
 	}

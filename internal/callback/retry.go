@@ -71,7 +71,6 @@ func retryAfter(resp *http.Response, now time.Time) time.Duration {
 // ErrFinished says that a delivery does not wait: it can be replayed, not retried.
 var ErrFinished = parley.Errorf(parley.BadRequest, "The delivery is finished: it does not wait for a retry. Replay it instead.")
 
-// ErrDisabled says that a webhook is disabled.
 var ErrDisabled = parley.Errorf(parley.BadRequest, "The webhook is switched off. Enable it to retry its waiting deliveries.")
 
 // Retry attempts a waiting delivery now, and returns it as it was before.

@@ -43,7 +43,6 @@ type cachedKeys struct {
 	until time.Time
 }
 
-// NewSecrets returns the secrets of a store.
 func NewSecrets(store *store.DB, keyring *encrypt.Keyring) *Secrets {
 	return &Secrets{store: store, keyring: keyring, cache: map[parley.SecretOwner]cachedKeys{}}
 }
@@ -68,8 +67,8 @@ func (s *Secrets) KeysOf(ctx context.Context, owner parley.SecretOwner) (Keys, e
 
 // Add creates the secret of a new owner in the transaction that adds the owner.
 func (s *Secrets) Add(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) (string, error) {
-	secret := newSecret()
-	return secret, tx.SetSecret(ctx, parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, secret)})
+	secret, stored := s.newSecret(owner)
+	return secret, tx.SetSecret(ctx, stored)
 }
 
 // create stores a first secret, unless another request was faster.
@@ -82,13 +81,12 @@ func (s *Secrets) create(ctx context.Context, owner parley.SecretOwner) (stored 
 		if err := checkOwner(ctx, tx, owner); err != nil {
 			return err
 		}
-		stored = parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, newSecret())}
+		_, stored = s.newSecret(owner)
 		return tx.SetSecret(ctx, stored)
 	})
 	return stored, err
 }
 
-// checkOwner fails if the owner was deleted.
 func checkOwner(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) error {
 	if code := owner.Channel(); code != "" {
 		return tx.CheckChannel(ctx, code, 0)
@@ -112,8 +110,7 @@ func (s *Secrets) Evict(owner parley.SecretOwner) {
 func (s *Secrets) Rotate(
 	ctx context.Context, owner parley.SecretOwner, inTx ...func(tx *store.Tx, oldUntil time.Time) error,
 ) (Keys, error) {
-	fresh := newSecret()
-	var stored parley.SigningSecret
+	_, stored := s.newSecret(owner)
 	err := s.store.Tx(ctx, func(tx *store.Tx) error {
 		if err := checkOwner(ctx, tx, owner); err != nil {
 			return err
@@ -122,7 +119,6 @@ func (s *Secrets) Rotate(
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
 			return err
 		}
-		stored = parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, fresh)}
 		if err == nil {
 			stored.OldEncrypted, stored.OldUntil = old.Encrypted, time.Now().Add(oldSecretValid)
 		}
@@ -142,7 +138,6 @@ func (s *Secrets) Rotate(
 	return s.decrypt(stored)
 }
 
-// decrypt decrypts a stored secret and caches it.
 func (s *Secrets) decrypt(stored parley.SigningSecret) (Keys, error) {
 	secret, err := s.keyring.Decrypt(stored.Encrypted, secretContext(stored.Owner))
 	if err != nil {
@@ -165,8 +160,11 @@ func (s *Secrets) decrypt(stored parley.SigningSecret) (Keys, error) {
 	return keys, nil
 }
 
-func (s *Secrets) encrypt(owner parley.SecretOwner, secret string) []byte {
-	return s.keyring.Encrypt([]byte(secret), secretContext(owner))
+func (s *Secrets) newSecret(owner parley.SecretOwner) (string, parley.SigningSecret) {
+	b := make([]byte, secretSize)
+	rand.Read(b) // never fails
+	secret := secretPrefix + base64.StdEncoding.EncodeToString(b)
+	return secret, parley.SigningSecret{Owner: owner, Encrypted: s.keyring.Encrypt([]byte(secret), secretContext(owner))}
 }
 
 // Reencrypt encrypts a stored secret with another keyring.
@@ -187,13 +185,6 @@ func Reencrypt(stored parley.SigningSecret, from, to *encrypt.Keyring) (parley.S
 // secretContext binds an encrypted secret to its owner.
 func secretContext(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
 
-func newSecret() string {
-	b := make([]byte, secretSize)
-	rand.Read(b) // never fails
-	return secretPrefix + base64.StdEncoding.EncodeToString(b)
-}
-
-// keyOf decodes the bytes after the prefix.
 func keyOf(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)

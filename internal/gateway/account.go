@@ -18,12 +18,12 @@ import (
 // account is a channel in this process: its state, its session while it has one, and its outbox worker. The worker runs
 // as long as the channel exists, so that queued messages can expire.
 type account struct {
-	g      *Gateway
-	code   parley.ChannelCode
-	id     int64
-	worker *outbox.Worker
-	stop   context.CancelFunc
-	done   chan struct{} // closed when the worker ended
+	g       *Gateway
+	code    parley.ChannelCode
+	id      int64
+	worker  *outbox.Worker
+	stop    context.CancelFunc // the worker
+	running sync.WaitGroup
 
 	// retired is set when the channel is deleted or goes live under another account. Later transactions are rejected.
 	retired atomic.Pointer[retirement]
@@ -84,30 +84,23 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, done: make(chan struct{}), moved: make(chan struct{}), channel: c}
+	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, moved: make(chan struct{}), channel: c}
 	a.worker = outbox.New(outbox.Config{
 		Channel:          c.Code,
 		Store:            g.Store,
 		Now:              a.now,
 		ClockTrusted:     g.ClockTrusted,
 		MaySend:          g.Cluster.MaySend,
-		Settings:         func() parley.ChannelSettings { return a.snapshot().Settings },
-		AccountFrom:      func() int64 { return a.snapshot().AccountFrom },
-		Pace:             func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
+		Current:          a.snapshot,
 		OnDone:           a.messageDone,
 		RemoveFile:       func(m parley.Media) { g.removeFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,
 		EncryptForResend: a.encryptForResend,
 		Log:              g.Log,
 	})
-	if g.Offline {
-		close(a.done)
-		return a
+	if !g.Offline {
+		a.running.Go(func() { a.worker.Run(ctx) })
 	}
-	go func() {
-		defer close(a.done)
-		a.worker.Run(ctx)
-	}()
 	return a
 }
 
@@ -213,7 +206,6 @@ func (a *account) open(ctx context.Context) {
 	a.updateSender()
 }
 
-// updateSender gives the worker the session while it works.
 func (a *account) updateSender() {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -242,7 +234,7 @@ func (a *account) close() {
 	a.closed = true
 	a.mu.Unlock()
 	a.stop()
-	<-a.done
+	a.running.Wait()
 	a.closeSession()
 }
 
@@ -339,7 +331,6 @@ func (a *account) snapshot() parley.Channel {
 	return a.channel
 }
 
-// liveSession returns the session while it is connected, else nil.
 func (a *account) liveSession() network.Session {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -355,7 +346,6 @@ func (a *account) now() time.Time {
 	return a.g.Clock().Add(time.Duration(a.channel.Settings.ClockAhead))
 }
 
-// messageDone is called by the worker for each message that was sent or has failed.
 func (a *account) messageDone(m *parley.Message) {
 	if f := m.Failure; f != nil && f.Code == parley.Restricted && !f.Until.IsZero() {
 		a.mu.Lock()
@@ -375,8 +365,7 @@ func (a *account) decryptSecret(s parley.Secret) (parley.Content, error) {
 			return nil, fmt.Errorf("read a code: %w", err)
 		}
 		if encrypted = code.Encrypted; encrypted == nil {
-			return nil, &network.Error{Class: network.Permanent, Failure: parley.Failure{
-				Code: parley.Expired, Message: "Its code expired before it could be sent."}}
+			return nil, network.Refuse(parley.Expired, "Its code expired before it could be sent.")
 		}
 	}
 	text, err := a.g.Keyring.Decrypt(encrypted, string(s.OTP))

@@ -51,7 +51,7 @@ func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, ch
 		return tx.UpdateChannel(ctx, c)
 	})
 	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Channel{}, errChannelGone(code)
+		return parley.Channel{}, errChannelNotFound(code)
 	}
 	if err != nil {
 		return parley.Channel{}, err
@@ -122,7 +122,7 @@ func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 	if err := g.delete(ctx, a); err != nil {
 		return err
 	}
-	return g.purgeDeleted(ctx)
+	return g.inBatches(ctx, purgeDeleted(ctx))
 }
 
 func (g *Gateway) delete(ctx context.Context, a *account) error {
@@ -145,7 +145,6 @@ func (g *Gateway) delete(ctx context.Context, a *account) error {
 	return errors.Join(err, g.refresh(ctx))
 }
 
-// removeFromNetwork removes what the network stored of a deleted channel.
 func (g *Gateway) removeFromNetwork(ctx context.Context, a *account) error {
 	if driver := g.Drivers[a.snapshot().Network]; driver != nil {
 		return driver.DeleteChannel(ctx, a.code)
@@ -164,7 +163,7 @@ func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, res
 	if err := g.reset(ctx, code, resetNetwork); err != nil {
 		return err
 	}
-	if err := g.purgeDeleted(ctx); err != nil {
+	if err := g.inBatches(ctx, purgeDeleted(ctx)); err != nil {
 		return err
 	}
 	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 })
@@ -180,7 +179,6 @@ func (g *Gateway) AwaitStart(ctx context.Context, code parley.ChannelCode) {
 	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.ChannelStarting })
 }
 
-// awaitStatus waits up to statusTimeout.
 func (g *Gateway) awaitStatus(ctx context.Context, code parley.ChannelCode, ok func(parley.ChannelStatus) bool) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -263,12 +261,7 @@ func (g *Gateway) refreshChannel(ctx context.Context, code parley.ChannelCode) (
 func (g *Gateway) currentChannel(code parley.ChannelCode) (parley.Channel, error) {
 	c, ok := g.Channel(code)
 	if !ok {
-		return parley.Channel{}, errChannelGone(code)
+		return parley.Channel{}, errChannelNotFound(code)
 	}
 	return c, nil
-}
-
-// errChannelGone rejects a request whose channel was deleted while it ran.
-func errChannelGone(code parley.ChannelCode) error {
-	return parley.Errorf(parley.NotFound, "There is no channel %s.", code)
 }

@@ -96,18 +96,11 @@ func (c *clockGuard) confirmed(now time.Time, ran, lead time.Duration) bool {
 	return ran-c.doubted.ran >= confirmedAfter || c.confirms(now, lead)
 }
 
-// toStore returns the trusted time, and whether to store it.
 func (c *clockGuard) toStore() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	due := c.loaded && !c.doubting && c.trusted.at.Sub(c.stored) >= storeTrustedEvery
 	return c.trusted.at, due
-}
-
-func (c *clockGuard) wasStored(at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stored = at
 }
 
 // ClockTrusted reports whether data may be erased or expired by age now.
@@ -139,17 +132,17 @@ func (g *Gateway) networkConfirms(now time.Time, lead time.Duration) bool {
 	return false
 }
 
-// storeClock stores the trusted time for the next process.
 func (g *Gateway) storeClock(ctx context.Context) {
 	at, due := g.clock.toStore()
 	if !due {
 		return
 	}
-	if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTrustedTime(ctx, at) }); err != nil {
-		if ctx.Err() == nil {
-			g.Log.Error("store the trusted time", "error", err)
-		}
-		return
+	err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTrustedTime(ctx, at) })
+	if err == nil {
+		g.clock.mu.Lock()
+		g.clock.stored = at
+		g.clock.mu.Unlock()
+	} else if ctx.Err() == nil {
+		g.Log.Error("store the trusted time", "error", err)
 	}
-	g.clock.wasStored(at)
 }

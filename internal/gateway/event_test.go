@@ -114,9 +114,9 @@ func TestTextOfAChannelWithoutRetentionIsEncrypted(t *testing.T) {
 }
 
 // linksFunc is a function in the place of login links.
-type linksFunc func(context.Context, parley.Channel, *parley.Message) (func(*store.Tx) ([]otp.Reply, error), error)
+type linksFunc func(context.Context, parley.Channel, *parley.Message) (func(*store.Tx) (*otp.Reply, error), error)
 
-func (f linksFunc) MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (func(*store.Tx) ([]otp.Reply, error), error) {
+func (f linksFunc) MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (func(*store.Tx) (*otp.Reply, error), error) {
 	return f(ctx, c, m)
 }
 
@@ -127,12 +127,12 @@ func TestInboundLoginLinks(t *testing.T) {
 		b.stop()
 		calls := 0
 		var refuse error
-		b.links = linksFunc(func(ctx context.Context, c parley.Channel, m *parley.Message) (func(*store.Tx) ([]otp.Reply, error), error) {
+		b.links = linksFunc(func(ctx context.Context, c parley.Channel, m *parley.Message) (func(*store.Tx) (*otp.Reply, error), error) {
 			calls++
 			m.Content = parley.Text{Body: "•••"}
-			return func(tx *store.Tx) ([]otp.Reply, error) {
+			return func(tx *store.Tx) (*otp.Reply, error) {
 				err := tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPApproved, "otl_1", c.Code, m.Chat, "", m.CreatedAt))
-				return []otp.Reply{{To: m.Chat, Content: parley.Text{Body: "welcome"}}}, errors.Join(err, refuse)
+				return &otp.Reply{To: m.Chat, Content: parley.Text{Body: "welcome"}}, errors.Join(err, refuse)
 			}, nil
 		})
 		b.start()

@@ -63,7 +63,7 @@ type Config struct {
 // LoginLinks is an [otp.Issuer]. MatchMessage masks the code of a login link in an inbound message. It returns what must
 // run in the transaction that stores the message; nil: nothing.
 type LoginLinks interface {
-	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) ([]otp.Reply, error), err error)
+	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) (*otp.Reply, error), err error)
 }
 
 // Cluster is a [cluster.Membership].
@@ -79,7 +79,7 @@ type Gateway struct {
 	ready    chan struct{}
 	stopped  chan struct{} // closed when Run ends: nobody confirms messages any more
 	activity bus.Topic[Activity]
-	waiters  sync.Map // of parley.MessageID to waitingFor
+	waiters  sync.Map // of parley.MessageID to func(*parley.Message)
 	fetcher  *mediaFetcher
 	metrics  *metrics
 	clock    clockGuard
@@ -242,7 +242,6 @@ func (g *Gateway) updateAccount(c parley.Channel) *account {
 	return a
 }
 
-// remove closes an account whose channel was deleted.
 func (g *Gateway) remove(ctx context.Context, a *account) error {
 	if !a.retired.CompareAndSwap(nil, deletion(a.code)) {
 		return nil // another goroutine does it

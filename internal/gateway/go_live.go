@@ -39,7 +39,9 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	case c.Network != parley.Sandbox:
 		return parley.Errorf(parley.BadRequest, "Channel %s is already live.", code)
 	}
-	if !a.retired.CompareAndSwap(nil, &retirement{refusal: errGoingLive(code)}) {
+	refusal := &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
+		Message: fmt.Sprintf("Channel %s is going live. Try again in a moment.", code)}
+	if !a.retired.CompareAndSwap(nil, &retirement{refusal: refusal}) {
 		return errChannelNotFound(code)
 	}
 	a.close()
@@ -136,20 +138,12 @@ func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	return tx.MoveHistory(ctx, c.Code, to.Code)
 }
 
-// maxCode is the maximum length of a channel's code.
 const maxCode = 32
 
-// archiveCode is the nth candidate for the code of an archive channel.
 func archiveCode(code parley.ChannelCode, n int) parley.ChannelCode {
 	suffix := "-sandbox"
 	if n > 1 {
 		suffix = fmt.Sprintf("-sandbox-%d", n)
 	}
 	return code[:min(len(code), maxCode-len(suffix))] + parley.ChannelCode(suffix)
-}
-
-// errGoingLive rejects messages while a channel leaves the sandbox.
-func errGoingLive(code parley.ChannelCode) *parley.Error {
-	return &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
-		Message: fmt.Sprintf("Channel %s is going live. Try again in a moment.", code)}
 }

@@ -9,6 +9,7 @@ import (
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/otp"
+	"parley/internal/outbox"
 	"parley/internal/store"
 )
 
@@ -51,7 +52,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At, ReceivedAt: a.now(),
 	}
-	var then func(*store.Tx) ([]otp.Reply, error)
+	var then func(*store.Tx) (*otp.Reply, error)
 	var err error
 	if a.g.LoginLinks != nil { // also for history: it may hold the code of a login link that is still open
 		then, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
@@ -61,8 +62,11 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	}
 	if err == nil {
 		err = a.tx(ctx, func(tx *store.Tx) error {
-			if e.History {
-				return a.storeHistory(ctx, tx, channel, &m)
+			if e.History { // from before the channel was linked: not published
+				if err := tx.AddMessage(ctx, &m); err != nil || channel.Settings.StoresText() {
+					return err
+				}
+				return tx.EraseMessage(ctx, channel.Code, m.Ref())
 			}
 			if err := a.storeInbound(ctx, tx, channel, &m, then); err != nil {
 				return err
@@ -97,10 +101,10 @@ func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.
 	})
 }
 
-// storeInbound stores and publishes an inbound message, runs then if it is not nil, and enqueues its replies. If the
+// storeInbound stores and publishes an inbound message, runs then if it is not nil, and enqueues its reply. If the
 // channel stores no text, only the event has it, encrypted, until it is delivered.
 func (a *account) storeInbound(
-	ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, then func(*store.Tx) ([]otp.Reply, error),
+	ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, then func(*store.Tx) (*otp.Reply, error),
 ) error {
 	if err := tx.AddMessage(ctx, m); err != nil {
 		return err
@@ -117,23 +121,12 @@ func (a *account) storeInbound(
 	if err := tx.AddEvent(ctx, &event); err != nil || then == nil {
 		return err
 	}
-	replies, err := then(tx)
-	if err != nil || len(replies) == 0 {
+	reply, err := then(tx)
+	if err != nil || reply == nil {
 		return err
 	}
-	drafts := make([]Draft, len(replies))
-	for i, r := range replies {
-		drafts[i] = Draft{To: r.To, Content: r.Content, Priority: parley.PriorityKnown}
-	}
-	return a.enqueue(ctx, tx, a.newMessages(channel, drafts))
-}
-
-// storeHistory stores a message from before the channel was linked. It is not published.
-func (a *account) storeHistory(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message) error {
-	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.StoresText() {
-		return err
-	}
-	return tx.EraseMessage(ctx, channel.Code, m.Ref())
+	draft := Draft{To: reply.To, Content: reply.Content, Priority: parley.PriorityKnown}
+	return a.enqueue(ctx, tx, a.newMessages(channel, []Draft{draft}))
 }
 
 // applyReceipt advances messages. It returns an error for unknown ones, so that the network repeats the receipt: it can
@@ -158,31 +151,18 @@ func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
 	return nil
 }
 
-// storeReaction stores a contact's reaction, unless its message is unknown.
 func (a *account) storeReaction(ctx context.Context, e network.Reaction) error {
 	a.g.flush(ctx, a.code) // the event that the message was sent must come first
 	return a.tx(ctx, func(tx *store.Tx) error {
-		target, err := tx.Message(ctx, a.code, e.Target)
-		if err != nil {
-			return ignoreNotFound(err)
-		}
-		if err := tx.SetReaction(ctx, a.code, e.Target, e.From, e.Emoji); err != nil {
-			return ignoreNotFound(err)
-		}
-		return tx.AddEvent(ctx, parley.NewReactionEvent(&target, e.From, e.Emoji, e.At))
+		return outbox.StoreReaction(ctx, tx, a.code, e.Target, e.From, e.Emoji, e.At)
 	})
 }
 
-// storeAlias stores another spelling of a contact's number, and merges the queues of both.
 func (a *account) storeAlias(ctx context.Context, e network.Alias) error {
-	err := a.tx(ctx, func(tx *store.Tx) error {
+	return a.tx(ctx, func(tx *store.Tx) error {
 		tx.OnCommit(func() { a.worker.MergeChats(e.Asked, e.Contact) })
 		return tx.AddAlias(ctx, a.code, e.Asked, e.Contact)
 	})
-	if err != nil {
-		return fmt.Errorf("store the spelling of a number: %w", err)
-	}
-	return nil
 }
 
 // publishVote publishes a contact's vote in a poll of the channel. Only the event has it, encrypted if the channel stores
@@ -192,7 +172,7 @@ func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 	return a.tx(ctx, func(tx *store.Tx) error {
 		poll, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: e.From, ID: e.Poll})
 		if err != nil {
-			return ignoreNotFound(err)
+			return parley.IgnoreNotFound(err)
 		}
 		event := parley.NewVoteEvent(&poll, e.From, e.Options, e.At)
 		if !a.snapshot().Settings.StoresText() {
@@ -203,20 +183,11 @@ func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 	})
 }
 
-// applyDeletion erases a message that its sender deleted. Its row stays.
 func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
-	ref := parley.MessageRef{Chat: e.From, ID: e.Target}
 	var file *parley.Media
-	err := a.tx(ctx, func(tx *store.Tx) error {
-		m, err := tx.Message(ctx, a.code, ref)
-		if err != nil {
-			return ignoreNotFound(err)
-		}
-		file = parley.MediaOf(m.Content)
-		if _, err := tx.AdvanceMessage(ctx, a.code, ref, parley.Deleted, nil, e.At); err != nil {
-			return err
-		}
-		return tx.EraseMessage(ctx, a.code, ref)
+	err := a.tx(ctx, func(tx *store.Tx) (err error) {
+		file, err = outbox.DeleteMessage(ctx, tx, a.code, parley.MessageRef{Chat: e.From, ID: e.Target}, e.At)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("store a deletion: %w", err)

@@ -33,12 +33,7 @@ func (g *Gateway) runMaintenance(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if g.ClockTrusted() {
-			if g.Cluster.Leads() {
-				g.purgeCommon(ctx)
-			}
-			for _, a := range g.all() {
-				g.eraseOld(ctx, a)
-			}
+			g.maintain(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -48,41 +43,64 @@ func (g *Gateway) runMaintenance(ctx context.Context) {
 	}
 }
 
+func (g *Gateway) maintain(ctx context.Context) {
+	run := func(what string, do purge) {
+		if err := g.inBatches(ctx, do); err != nil && ctx.Err() == nil {
+			g.Log.Error(what, "error", err)
+		}
+	}
+	if g.Cluster.Leads() {
+		g.storeClock(ctx)
+		g.purgeCommon(ctx, run)
+	}
+	for _, a := range g.all() {
+		c := a.snapshot()
+		if c.Settings.Retention == nil {
+			continue
+		}
+		run("erase old messages", func(tx *store.Tx) (bool, []parley.Media, error) {
+			n, files, err := tx.EraseOlder(ctx, c.Code, a.now().Add(-time.Duration(*c.Settings.Retention)), purgeBatch)
+			return n == purgeBatch, files, parley.IgnoreNotFound(err)
+		})
+	}
+}
+
 // purgeCommon purges what belongs to no single channel.
-func (g *Gateway) purgeCommon(ctx context.Context) {
-	g.storeClock(ctx)
-	g.purgeStoredResponses(ctx)
-	if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PurgeCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
-		g.Log.Error("purge old counters", "error", err)
-	}
-	g.purgeEvents(ctx)
-	if err := g.purgeDeleted(ctx); err != nil && ctx.Err() == nil { // the rest of a purge that a crash interrupted
-		g.Log.Error("purge deleted channels and webhooks", "error", err)
-	}
-}
-
-func (g *Gateway) purgeStoredResponses(ctx context.Context) {
-	g.inBatches(ctx, "purge stored responses", func(tx *store.Tx) (n int, files []parley.Media, err error) {
-		n, err = tx.PurgeStoredResponses(ctx, g.Clock().Add(-IdempotencyRetention), purgeBatch)
-		return n, nil, err
+func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purge)) {
+	now := g.Clock()
+	run("purge stored responses", func(tx *store.Tx) (bool, []parley.Media, error) {
+		n, err := tx.PurgeStoredResponses(ctx, now.Add(-IdempotencyRetention), purgeBatch)
+		return n == purgeBatch, nil, err
 	})
-}
-
-func (g *Gateway) purgeEvents(ctx context.Context) {
-	retention, most := cmp.Or(g.EventRetention, DefaultEventRetention), cmp.Or(g.EventCap, DefaultEventCap)
-	g.inBatches(ctx, "purge events", func(tx *store.Tx) (int, []parley.Media, error) {
-		n, err := tx.PurgeEvents(ctx, g.Clock().Add(-retention), most, purgeBatch)
-		encrypted := g.Clock().Add(-encryptedRetention)
-		return n, nil, errors.Join(err, tx.EraseEncrypted(ctx, encrypted), tx.PurgeResends(ctx, encrypted))
+	run("purge old counters", func(tx *store.Tx) (bool, []parley.Media, error) {
+		return false, nil, tx.PurgeCounters(ctx, now)
 	})
+	run("purge events", func(tx *store.Tx) (bool, []parley.Media, error) {
+		retention, most := cmp.Or(g.EventRetention, DefaultEventRetention), cmp.Or(g.EventCap, DefaultEventCap)
+		n, err := tx.PurgeEvents(ctx, now.Add(-retention), most, purgeBatch)
+		encrypted := now.Add(-encryptedRetention)
+		return n == purgeBatch, nil, errors.Join(err, tx.EraseEncrypted(ctx, encrypted), tx.PurgeResends(ctx, encrypted))
+	})
+	run("purge deleted channels and webhooks", purgeDeleted(ctx)) // the rest of a purge that a crash interrupted
 }
 
-// purgeDeleted purges rows of deleted and reset channels and of deleted webhooks, in small transactions.
-func (g *Gateway) purgeDeleted(ctx context.Context) error {
+// purge changes a batch in a transaction. It returns the files that no message needs any more.
+type purge func(*store.Tx) (more bool, files []parley.Media, err error)
+
+// purgeDeleted purges rows of deleted and reset channels and of deleted webhooks.
+func purgeDeleted(ctx context.Context) purge {
+	return func(tx *store.Tx) (bool, []parley.Media, error) {
+		files, more, err := tx.PurgeChannels(ctx)
+		return more, files, err
+	}
+}
+
+// inBatches repeats a purge in small transactions until there is no more.
+func (g *Gateway) inBatches(ctx context.Context, do purge) error {
 	for more := true; more; {
 		var files []parley.Media
 		err := g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			files, more, err = tx.PurgeChannels(ctx)
+			more, files, err = do(tx)
 			return err
 		})
 		if err != nil {
@@ -91,37 +109,6 @@ func (g *Gateway) purgeDeleted(ctx context.Context) error {
 		g.removeFiles(ctx, files)
 	}
 	return nil
-}
-
-// eraseOld erases the messages of a channel that are older than its retention.
-func (g *Gateway) eraseOld(ctx context.Context, a *account) {
-	c := a.snapshot()
-	if c.Settings.Retention == nil {
-		return
-	}
-	before := a.now().Add(-time.Duration(*c.Settings.Retention))
-	g.inBatches(ctx, "erase old messages", func(tx *store.Tx) (int, []parley.Media, error) {
-		n, files, err := tx.EraseOlder(ctx, c.Code, before, purgeBatch)
-		return n, files, ignoreNotFound(err)
-	})
-}
-
-// inBatches repeats a transaction until it changes less than a batch. It removes the files that each one returns.
-func (g *Gateway) inBatches(ctx context.Context, what string, do func(*store.Tx) (int, []parley.Media, error)) {
-	for n := purgeBatch; n == purgeBatch; {
-		var files []parley.Media
-		err := g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			n, files, err = do(tx)
-			return err
-		})
-		if err != nil {
-			if ctx.Err() == nil {
-				g.Log.Error(what, "error", err)
-			}
-			return
-		}
-		g.removeFiles(ctx, files)
-	}
 }
 
 // removalPause is how long no file is removed after the storage did not work: sending and receiving wait for a removal.
@@ -160,7 +147,6 @@ const (
 	orphanBatch = 100_000
 )
 
-// runOrphanSearch removes orphans until ctx ends.
 func (g *Gateway) runOrphanSearch(ctx context.Context) {
 	timer := time.NewTimer(orphanFirst)
 	defer timer.Stop()

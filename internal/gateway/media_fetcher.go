@@ -29,7 +29,7 @@ const (
 	fetchPollEvery = time.Minute
 	// fetchErrorPause is the pause after the store failed.
 	fetchErrorPause = 5 * time.Second
-	// maxTurns bounds chatTurns.
+	// maxTurns bounds turns.
 	maxTurns = 10_000
 )
 
@@ -43,9 +43,8 @@ type mediaFetcher struct {
 	busy    map[parley.ChannelCode]int
 	// The longest without a turn comes first, so that a contact with many files does not delay the others of its channel,
 	// nor a channel the others.
-	turn         int64
-	channelTurns map[parley.ChannelCode]int64
-	chatTurns    map[chatKey]int64
+	turn  int64
+	turns map[chatKey]int64 // the last ones of chats, and of channels under their code alone
 }
 
 type chatKey struct {
@@ -57,13 +56,12 @@ func newMediaFetcher(g *Gateway) *mediaFetcher {
 	return &mediaFetcher{
 		g: g, changed: make(chan struct{}, 1), done: make(chan int64),
 		running: map[int64]parley.ChannelCode{}, busy: map[parley.ChannelCode]int{},
-		channelTurns: map[parley.ChannelCode]int64{}, chatTurns: map[chatKey]int64{},
+		turns: map[chatKey]int64{},
 	}
 }
 
 func (f *mediaFetcher) wake() { wait.Notify(f.changed) }
 
-// run fetches files until ctx ends, and waits for attempts in flight.
 func (f *mediaFetcher) run(ctx context.Context) {
 	defer func() {
 		for len(f.running) > 0 {
@@ -93,7 +91,6 @@ func (f *mediaFetcher) finished(seq int64) {
 	}
 }
 
-// start starts as many attempts as allowed, and returns when to look again.
 func (f *mediaFetcher) start(ctx context.Context) time.Duration {
 	now := f.g.Clock()
 	for len(f.running) < maxFetches && ctx.Err() == nil {
@@ -102,17 +99,16 @@ func (f *mediaFetcher) start(ctx context.Context) time.Duration {
 			f.g.Log.Error("look for files to fetch", "error", err)
 			return fetchErrorPause
 		}
-		if len(due) == 0 && len(f.running) == 0 || len(f.chatTurns) > maxTurns {
-			clear(f.channelTurns)
-			clear(f.chatTurns)
+		if len(due) == 0 && len(f.running) == 0 || len(f.turns) > maxTurns {
+			clear(f.turns)
 		}
 		next, ok := f.choose(due, now)
 		if !ok {
 			break
 		}
 		f.turn++
-		f.channelTurns[next.Channel] = f.turn
-		f.chatTurns[chatKey{next.Channel, next.Chat}] = f.turn
+		f.turns[chatKey{next.Channel, ""}] = f.turn
+		f.turns[chatKey{next.Channel, next.Chat}] = f.turn
 		f.running[next.Seq] = next.Channel
 		f.busy[next.Channel]++
 		go func() {
@@ -137,8 +133,8 @@ func (f *mediaFetcher) choose(due []parley.MediaFetch, now time.Time) (parley.Me
 	}
 	return slices.MinFunc(due, func(a, b parley.MediaFetch) int {
 		return cmp.Or(
-			cmp.Compare(f.channelTurns[a.Channel], f.channelTurns[b.Channel]),
-			cmp.Compare(f.chatTurns[chatKey{a.Channel, a.Chat}], f.chatTurns[chatKey{b.Channel, b.Chat}]),
+			cmp.Compare(f.turns[chatKey{a.Channel, ""}], f.turns[chatKey{b.Channel, ""}]),
+			cmp.Compare(f.turns[chatKey{a.Channel, a.Chat}], f.turns[chatKey{b.Channel, b.Chat}]),
 			cmp.Compare(a.Seq, b.Seq),
 		)
 	}), true
@@ -149,7 +145,6 @@ func (f *mediaFetcher) isTooOld(d parley.MediaFetch, now time.Time) bool {
 	return !d.CreatedAt.Add(fetchPeriod).After(now) && f.g.ClockTrusted()
 }
 
-// attempt fetches a file once and stores the result.
 func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
 	one, err := f.g.Store.MediaFetch(ctx, seq)
 	if err != nil {
@@ -201,7 +196,7 @@ func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file *
 	})
 	switch {
 	case err == nil:
-		f.g.metrics.fetched(parley.MediaOf(m.Content).Status())
+		f.g.metrics.files.WithLabelValues(string(parley.MediaOf(m.Content).Status())).Inc()
 		return
 	case file != nil && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile
 		f.g.removeFiles(ctx, []parley.Media{*file})
@@ -232,7 +227,6 @@ func fetchPause(attempts int) time.Duration {
 	return pause/2 + rand.N(pause/2)
 }
 
-// pauseAfterError logs a store error, and prevents an immediate retry.
 func (f *mediaFetcher) pauseAfterError(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -241,7 +235,6 @@ func (f *mediaFetcher) pauseAfterError(ctx context.Context, what string, err err
 	wait.Sleep(ctx, fetchErrorPause)
 }
 
-// liveSession is the session of a channel while it is connected, else nil.
 func (g *Gateway) liveSession(code parley.ChannelCode) network.Session {
 	a, err := g.account(code)
 	if err != nil {

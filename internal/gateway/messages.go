@@ -119,7 +119,6 @@ func isErased(content parley.Content) bool {
 	return media != nil && media.Key == ""
 }
 
-// resendContent is the content of a message, to be encrypted.
 type resendContent struct {
 	Kind   parley.Kind     `json:"kind"`
 	Text   string          `json:"text,omitempty"`
@@ -127,7 +126,6 @@ type resendContent struct {
 	Secret bool            `json:"secret,omitempty"` // it is a one-time code
 }
 
-// resendContext binds the encrypted content of a message to its channel.
 func resendContext(code parley.ChannelCode) string { return "resend of " + string(code) }
 
 // encryptForResend encrypts a message whose channel stores no text: for a few days a device that could not read it may

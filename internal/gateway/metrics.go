@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"parley"
 )
@@ -16,41 +17,39 @@ type metrics struct {
 }
 
 func newMetrics(r prometheus.Registerer, g *Gateway) *metrics {
+	create := promauto.With(r)
 	m := &metrics{
-		accepted: prometheus.NewCounter(prometheus.CounterOpts{
+		accepted: create.NewCounter(prometheus.CounterOpts{
 			Name: "parley_messages_accepted_total", Help: "Messages and operations that were durably accepted."}),
-		received: prometheus.NewCounter(prometheus.CounterOpts{
+		received: create.NewCounter(prometheus.CounterOpts{
 			Name: "parley_messages_received_total", Help: "Inbound messages that were stored."}),
 		byStatus: map[parley.Status]prometheus.Counter{},
-		toSent: prometheus.NewHistogram(prometheus.HistogramOpts{
+		toSent: create.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_message_sent_seconds", Help: "Time from acceptance to the network's confirmation.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}}),
+		files: create.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_inbound_files_total", Help: "Files of inbound messages that were fetched, or could not be."}, []string{"result"}),
 	}
-	m.files = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_inbound_files_total", Help: "Files of inbound messages that were fetched, or could not be."}, []string{"result"})
 	for _, result := range []parley.MediaStatus{parley.MediaReady, parley.MediaFailed} {
 		m.files.WithLabelValues(string(result))
 	}
-	status := prometheus.NewCounterVec(prometheus.CounterOpts{
+	status := create.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_messages_status_total", Help: "Outgoing messages that reached a status."}, []string{"status"})
 	for _, s := range parley.Statuses {
 		m.byStatus[s] = status.WithLabelValues(s.String())
 	}
-	r.MustRegister(m.accepted, m.received, status, m.toSent, m.files,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "parley_messages_waiting", Help: "Messages that wait to be sent."}, func() float64 {
-			return g.sum(func(a *account) int { return a.worker.Depth() })
-		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "parley_clock_trusted",
-			Help: "1 while the clock of the machine is trusted; 0 while erasing and expiry by age pause because it is far ahead."}, func() float64 {
-			if g.ClockTrusted() {
-				return 1
-			}
-			return 0
-		}))
+	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_messages_waiting", Help: "Messages that wait to be sent."}, func() float64 {
+		return g.sum(func(a *account) int { return a.worker.Depth() })
+	})
+	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_clock_trusted",
+		Help: "1 while the clock of the machine is trusted; 0 while erasing and expiry by age pause because it is far ahead."}, func() float64 {
+		if g.ClockTrusted() {
+			return 1
+		}
+		return 0
+	})
 	for _, status := range parley.ChannelStatuses {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_channels", Help: "Channels by status.",
+		create.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_channels", Help: "Channels by status.",
 			ConstLabels: prometheus.Labels{"status": string(status)}}, func() float64 {
 			return g.sum(func(a *account) int {
 				if a.snapshot().State.Status == status {
@@ -58,12 +57,11 @@ func newMetrics(r prometheus.Registerer, g *Gateway) *metrics {
 				}
 				return 0
 			})
-		}))
+		})
 	}
 	return m
 }
 
-// sum adds a number of each account.
 func (g *Gateway) sum(of func(*account) int) float64 {
 	n := 0
 	for _, a := range g.all() {
@@ -80,5 +78,3 @@ func (m *metrics) statusChanged(msg *parley.Message) {
 		m.toSent.Observe(msg.UpdatedAt.Sub(msg.CreatedAt).Seconds())
 	}
 }
-
-func (m *metrics) fetched(result parley.MediaStatus) { m.files.WithLabelValues(string(result)).Inc() }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"parley"
@@ -71,10 +70,7 @@ func (a *account) publishPairing(ctx context.Context, p parley.Pairing) error {
 		p.Code = ""
 		event.Data = parley.NewPairingEvent(c.Code, p).Data
 	}
-	if err := a.tx(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, event) }); err != nil {
-		return fmt.Errorf("publish a step of a pairing: %w", err)
-	}
-	return nil
+	return a.tx(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, event) })
 }
 
 // Evidence returns when a channel last showed that it works; false: it does not run, or its network has none.

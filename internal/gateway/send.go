@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -77,7 +76,7 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 		if waiter != nil {
 			tx.OnCommit(func() { // before the worker has them
 				for i := range ms {
-					g.waiters.Store(ms[i].ID, waitingFor{waiter, i})
+					g.waiters.Store(ms[i].ID, func(m *parley.Message) { waiter.update(i, m) })
 				}
 			})
 		}
@@ -123,7 +122,6 @@ func (a *account) newMessages(channel parley.Channel, drafts []Draft) []parley.M
 	return ms
 }
 
-// acceptAll stores messages with the idempotency key of their request, if it has one.
 func (a *account) acceptAll(ctx context.Context, tx *store.Tx, ms []parley.Message, drafts []Draft, key *parley.StoredResponse) error {
 	if key != nil {
 		for i := range ms {
@@ -210,12 +208,6 @@ type sendWaiter struct {
 	open     int // neither confirmed nor failed
 }
 
-// waitingFor is a message for which a request waits.
-type waitingFor struct {
-	waiter *sendWaiter
-	index  int
-}
-
 // update applies a new status. A receipt may be faster than the confirmation that it implies: the request gets SENT.
 func (w *sendWaiter) update(i int, m *parley.Message) {
 	w.mu.Lock()
@@ -239,22 +231,12 @@ func (w *sendWaiter) current() []parley.Message {
 	return slices.Clone(w.messages)
 }
 
-// statusChanged notifies the waiter, the metrics and the activity of a new status.
 func (g *Gateway) statusChanged(m *parley.Message) {
-	if found, ok := g.waiters.Load(m.ID); ok {
-		w := found.(waitingFor)
-		w.waiter.update(w.index, m)
+	if update, ok := g.waiters.Load(m.ID); ok {
+		update.(func(*parley.Message))(m)
 	}
 	g.metrics.statusChanged(m)
 	if g.activity.HasSubscribers() {
 		g.activity.Publish(activityOf(m))
 	}
-}
-
-// ignoreNotFound ignores that a row is not found: its channel was deleted meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return nil
-	}
-	return err
 }

@@ -25,7 +25,6 @@ const (
 	maxVisits = 500_000_000
 )
 
-// errCostly reports a valid picture that is too expensive to decode.
 var errCostly = errors.New("too costly to decode")
 
 type cost struct {
@@ -38,7 +37,6 @@ func (c cost) isTooHigh() bool {
 	return c.memory > maxDecode || c.scans > maxScans || c.visits > maxVisits
 }
 
-// costOf reads the cost of a picture from its headers.
 func costOf(r io.ReadSeeker, kind string, size image.Point) (cost, error) {
 	if err := rewind(r); err != nil {
 		return cost{}, err
@@ -52,7 +50,6 @@ func costOf(r io.ReadSeeker, kind string, size image.Point) (cost, error) {
 	return cost{memory: 2 * area(size)}, nil // a GIF has a byte for each pixel, and a second one while its rows are put in order
 }
 
-// area is how many pixels there are.
 func area(size image.Point) int64 { return int64(size.X) * int64(size.Y) }
 
 // pngCost reads a PNG's first chunk, which its decoder makes sure is the header.
@@ -85,10 +82,6 @@ type deadlineReader struct {
 	from io.Reader
 }
 
-func newDeadlineReader(ctx context.Context, r io.Reader) *deadlineReader {
-	return &deadlineReader{ctx, bufio.NewReader(r)}
-}
-
 func (t *deadlineReader) Read(p []byte) (int, error) {
 	if t.ctx.Err() != nil {
 		return 0, context.Cause(t.ctx)
@@ -103,10 +96,10 @@ const (
 	jpegProgressive = 0xc2
 	jpegScan        = 0xda
 	jpegEnd         = 0xd9
+	jpegExif        = 0xe1
 	jpegAdobe       = 0xee
 )
 
-// jpegFile is the decoding cost of a JPEG, from its segments.
 type jpegFile struct {
 	size        image.Point
 	components  []sampling // none: no frame yet
@@ -134,12 +127,19 @@ func jpegCost(r io.Reader) (cost, error) {
 		if err != nil {
 			return cost{}, err
 		}
-		f.readSegment(marker, segment)
+		switch marker {
+		case jpegBaseline, jpegExtended, jpegProgressive:
+			f.readFrame(marker, segment)
+		case jpegScan:
+			f.scans++
+		case jpegAdobe:
+			const transform = 11
+			f.rgb = f.rgb || len(segment) > transform && bytes.HasPrefix(segment, []byte("Adobe")) && segment[transform] == 0
+		}
 	}
 	return cost{f.memory(), f.scans, int64(f.scans) * f.samples()}, nil
 }
 
-// nextSegment reads the next marker with its content.
 func nextSegment(in *bufio.Reader) (marker byte, segment []byte, err error) {
 	if marker, err = nextMarker(in); err != nil || marker == jpegEnd {
 		return marker, nil, err
@@ -169,18 +169,6 @@ func nextMarker(in *bufio.Reader) (byte, error) {
 			return b, nil
 		}
 		last = b
-	}
-}
-
-func (f *jpegFile) readSegment(marker byte, segment []byte) {
-	switch marker {
-	case jpegBaseline, jpegExtended, jpegProgressive:
-		f.readFrame(marker, segment)
-	case jpegScan:
-		f.scans++
-	case jpegAdobe:
-		const transform = 11
-		f.rgb = f.rgb || len(segment) > transform && bytes.HasPrefix(segment, []byte("Adobe")) && segment[transform] == 0
 	}
 }
 
@@ -230,7 +218,6 @@ func (f *jpegFile) memory() int64 {
 	return memory
 }
 
-// webpFile is the decoding cost of a WebP file.
 type webpFile struct {
 	canvas image.Point // the size of the picture
 	frame  image.Point // the size of its first frame
@@ -239,7 +226,6 @@ type webpFile struct {
 
 var errWebP = errors.New("malformed WebP")
 
-// parseWebP walks over the chunks of a WebP file.
 func parseWebP(data []byte) (webpFile, error) {
 	w := webpFile{still: data}
 	if len(data) < 12 {

@@ -21,7 +21,6 @@ const tempDir = "tmp"
 
 var keyForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// NewKey makes a key for a file.
 func NewKey() string {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails
@@ -112,17 +111,11 @@ func (l *Library) newDraft() (*draft, error) {
 	return &draft{File: f}, nil
 }
 
-// discard closes the file and removes it if it was not stored.
 func (d *draft) discard() {
 	d.Close()
 	if !d.kept {
 		os.Remove(d.Name())
 	}
-}
-
-func (l *Library) persistNew(ctx context.Context, d *draft) (key string, err error) {
-	key = NewKey()
-	return key, l.persist(ctx, d, key)
 }
 
 // persist stores a draft under a key. When it returns, the file is durable.
@@ -134,7 +127,6 @@ func (l *Library) persist(ctx context.Context, d *draft, key string) error {
 	return l.files.put(ctx, name, d)
 }
 
-// head returns the first bytes of a file, which identify its type.
 func (d *draft) head() ([]byte, error) {
 	buf := make([]byte, sniffLen)
 	n, err := d.ReadAt(buf, 0)
@@ -144,7 +136,6 @@ func (d *draft) head() ([]byte, error) {
 	return buf[:n], nil
 }
 
-// contains reports whether a file holds a sequence of bytes, reading it in pieces.
 func (d *draft) contains(sequence []byte) (bool, error) {
 	const piece = 1 << 20
 	buf := make([]byte, piece+len(sequence))

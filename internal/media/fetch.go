@@ -1,6 +1,7 @@
 package media
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -28,7 +29,6 @@ type Source struct {
 	OnRead func(n int)
 }
 
-// fetched is a fetched file that is not stored yet.
 type fetched struct {
 	*draft
 	resp  *http.Response // without its body
@@ -77,35 +77,23 @@ func (f *fetched) receive(body io.Reader, what string, limit int64) error {
 	f.kind = sniff(head)
 	f.media.Size = n
 	f.media.SHA256 = hash.Sum(nil)
-	f.media.MediaKey = newMediaKey()
+	f.media.MediaKey = make([]byte, 32)
+	rand.Read(f.media.MediaKey) // never fails
 	return nil
 }
 
-// countReads counts the bytes that are read.
 func countReads(r io.Reader, onRead func(n int)) io.Reader {
 	if onRead == nil {
 		return r
 	}
-	return &countingReader{r, onRead}
+	return io.TeeReader(r, counter(onRead))
 }
 
-type countingReader struct {
-	from   io.Reader
-	onRead func(n int)
-}
+type counter func(n int)
 
-func (c *countingReader) Read(p []byte) (int, error) {
-	n, err := c.from.Read(p)
-	if n > 0 {
-		c.onRead(n)
-	}
-	return n, err
-}
-
-func newMediaKey() []byte {
-	key := make([]byte, 32)
-	rand.Read(key) // never fails
-	return key
+func (c counter) Write(p []byte) (int, error) {
+	c(len(p))
+	return len(p), nil
 }
 
 // fetchError explains why a file could not be fetched. Local errors, such as a full disk, stay server errors.
@@ -146,13 +134,7 @@ func nameOf(given string, resp *http.Response, kind string) string {
 		return name
 	}
 	_, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Disposition"))
-	name := safeName(params["filename"])
-	if name == "" {
-		name = safeName(path.Base(resp.Request.URL.Path))
-	}
-	if name == "" {
-		name = "file"
-	}
+	name := cmp.Or(safeName(params["filename"]), safeName(path.Base(resp.Request.URL.Path)), "file")
 	if path.Ext(name) == "" {
 		name += extensions[bare(kind)]
 	}

@@ -6,15 +6,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"image"
-	"image/gif"
-	"image/jpeg"
-	"image/png"
 	"io"
 	"mime"
 	"os"
-
-	"golang.org/x/image/webp"
 
 	"parley"
 )
@@ -122,7 +116,7 @@ func (d *draft) described(claimed parley.Media) (parley.Media, error) {
 		switch {
 		case isPicture(kind):
 			found.Width, found.Height = pictureSize(d, kind)
-		case isFilm(kind):
+		case films[kind]:
 			describeVideo(d.File, kind, &found)
 		}
 		return nil
@@ -136,13 +130,10 @@ func (d *draft) described(claimed parley.Media) (parley.Media, error) {
 
 // pictureSize reads a picture's size from its header; zero: it does not say.
 func pictureSize(r io.ReadSeeker, kind string) (width, height int) {
-	config := map[string]func(io.Reader) (image.Config, error){
-		"image/jpeg": jpeg.DecodeConfig, "image/png": png.DecodeConfig, "image/gif": gif.DecodeConfig, "image/webp": webp.DecodeConfig,
-	}[kind]
 	if err := rewind(r); err != nil {
 		return 0, 0
 	}
-	c, err := config(io.LimitReader(r, maxImage))
+	c, err := decoders[kind].config(io.LimitReader(r, maxImage))
 	if err != nil || !fits(c.Width, c.Height, maxPixels) {
 		return 0, 0
 	}

@@ -1,3 +1,14 @@
+// Package media fetches the files of outgoing messages and stores the files of inbound ones.
+//
+// Invariants:
+//   - A file's type comes from its content, never from its name or from a server's claim.
+//   - A stored file is durable when the call returns.
+//   - A file appears under its key whole or not at all; the next start removes drafts.
+//   - The drafts of a node are in a folder of their own. Another node does not remove them while they may be in use.
+//   - A storage that does not work is Unavailable, never a missing file: a missing file fails its message for good.
+//   - Neither uploads nor downloads hold a file in memory.
+//   - Decoders are bounded in memory and time. A stranger's picture is never decoded.
+//   - ffmpeg runs confined, with a fixed input format.
 package media
 
 import (
@@ -40,9 +51,8 @@ type Library struct {
 	temp    string // temporary files of this process
 	files   storage
 	config  Config
-	fetcher *safehttp.Client // for files
-	glancer *safehttp.Client // for previews
-	ffmpeg  string           // empty: from PATH
+	fetcher *safehttp.Client
+	ffmpeg  string // its path, for tests; empty: from PATH
 
 	// Slots for expensive work.
 	working  chan struct{} // sounds
@@ -68,7 +78,7 @@ func Open(config Config, policy safehttp.Policy) (*Library, error) {
 	l := &Library{
 		dir: config.Dir, temp: filepath.Join(TempDir(config.Dir), NewKey()[:16]), config: config,
 		fetcher: policy.Client(safehttp.Options{Timeout: fetchTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
-		glancer: policy.Client(safehttp.Options{Timeout: previewTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
+
 		working: make(chan struct{}, runtime.GOMAXPROCS(0)), decoding: make(chan struct{}, decodeAtOnce),
 	}
 	if config.Bucket == nil {
@@ -88,10 +98,6 @@ func Open(config Config, policy safehttp.Policy) (*Library, error) {
 	}
 	return l, nil
 }
-
-// UseFFmpeg sets the path of the ffmpeg program. It is called before the library is used; without
-// it, ffmpeg is looked for in PATH whenever it is needed.
-func (l *Library) UseFFmpeg(path string) { l.ffmpeg = path }
 
 // Open opens a file to read. An unknown key is an error for which errors.Is(err, fs.ErrNotExist) holds. The context must
 // live until the file is closed.
@@ -115,12 +121,10 @@ func (l *Library) Remove(ctx context.Context, key string) error {
 // Close removes temporary files and closes the connections that wait for another fetch.
 func (l *Library) Close() {
 	l.fetcher.CloseIdle()
-	l.glancer.CloseIdle()
 	l.files.close()
 	_ = os.RemoveAll(l.temp) // the next start removes it
 }
 
-// work runs do when a slot is free.
 func (l *Library) work(ctx context.Context, places chan struct{}, do func() error) error {
 	select {
 	case places <- struct{}{}:
@@ -143,7 +147,6 @@ func isForCaller(err error) bool {
 	return ok || parley.CodeOf(err) != parley.Internal
 }
 
-// isInterrupted reports whether the work was cancelled.
 func isInterrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -181,21 +184,15 @@ func (l *Library) Video(ctx context.Context, src Source) (parley.Media, error) {
 		return parley.Media{}, err
 	}
 	defer f.discard()
-	if !isFilm(f.kind) {
+	if !films[f.kind] {
 		return parley.Media{}, wrongType(f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
 	}
 	describeVideo(f.File, f.kind, &f.media)
 	return l.finish(ctx, f, src, f.kind)
 }
 
-// isFilm reports whether a type is one that can be sent as a video.
-func isFilm(kind string) bool {
-	switch kind {
-	case "video/mp4", "video/3gpp", "video/webm", "video/quicktime":
-		return true
-	}
-	return false
-}
+// films are the types that can be sent as a video.
+var films = map[string]bool{"video/mp4": true, "video/3gpp": true, "video/webm": true, "video/quicktime": true}
 
 // File fetches a document of any type. A picture among them gets its size and thumbnail too.
 func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
@@ -209,16 +206,12 @@ func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
 	return l.finish(ctx, f, src, documentType(f.kind, src.MIME, name))
 }
 
-// finish stores a fetched file.
 func (l *Library) finish(ctx context.Context, f *fetched, src Source, kind string) (parley.Media, error) {
 	m := f.media
-	m.MIME = kind
-	m.Filename = nameOf(src.Filename, f.resp, kind)
-	key, err := l.persistNew(ctx, f.draft)
-	if err != nil {
+	m.MIME, m.Filename, m.Key = kind, nameOf(src.Filename, f.resp, kind), NewKey()
+	if err := l.persist(ctx, f.draft, m.Key); err != nil {
 		return parley.Media{}, err
 	}
-	m.Key = key
 	return m, nil
 }
 
@@ -232,7 +225,7 @@ func (l *Library) describe(ctx context.Context, d *draft, kind string, m *parley
 		err = l.work(ctx, l.decoding, func() error { return describePicture(ctx, d.File, kind, &described) })
 	case kind == mimeOpus:
 		err = l.measureInto(ctx, d, &described)
-	case isFilm(kind):
+	case films[kind]:
 		describeVideo(d.File, kind, &described)
 	}
 	if err == nil {

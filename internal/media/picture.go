@@ -1,6 +1,7 @@
 package media
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -24,13 +25,18 @@ const thumbnailSize = 100
 
 var errPixels = errors.New("too many pixels")
 
-func isPicture(kind string) bool {
-	switch kind {
-	case "image/jpeg", "image/png", "image/webp", "image/gif":
-		return true
-	}
-	return false
+// decoders are for the types that can be sent as an image.
+var decoders = map[string]struct {
+	config func(io.Reader) (image.Config, error)
+	decode func(io.Reader) (image.Image, error)
+}{
+	"image/jpeg": {jpeg.DecodeConfig, jpeg.Decode},
+	"image/png":  {png.DecodeConfig, png.Decode},
+	"image/gif":  {gif.DecodeConfig, gif.Decode},
+	"image/webp": {webp.DecodeConfig, webp.Decode},
 }
+
+func isPicture(kind string) bool { return decoders[kind].decode != nil }
 
 // describePicture adds the stored size of a picture and an upright thumbnail. A picture that is too expensive to decode
 // gets no thumbnail.
@@ -69,22 +75,13 @@ func readPicture(ctx context.Context, r io.ReadSeeker, kind string, limit int) (
 
 // readStill reads a picture of a kind that the standard library knows; of an animation, its first frame.
 func readStill(ctx context.Context, r io.ReadSeeker, kind string, limit int) (img image.Image, size image.Point, err error) {
-	var config func(io.Reader) (image.Config, error)
-	var decode func(io.Reader) (image.Image, error)
-	switch kind {
-	case "image/jpeg":
-		config, decode = jpeg.DecodeConfig, jpeg.Decode
-	case "image/png":
-		config, decode = png.DecodeConfig, png.Decode
-	case "image/gif":
-		config, decode = gif.DecodeConfig, gif.Decode
-	default:
+	if !isPicture(kind) {
 		return nil, size, fmt.Errorf("no decoder for %s", kind)
 	}
 	if err := rewind(r); err != nil {
 		return nil, size, err
 	}
-	c, err := config(r)
+	c, err := decoders[kind].config(r)
 	if err != nil {
 		return nil, size, fmt.Errorf("read header of %s: %w", kind, err)
 	}
@@ -102,7 +99,7 @@ func readStill(ctx context.Context, r io.ReadSeeker, kind string, limit int) (im
 	if err := rewind(r); err != nil {
 		return nil, size, err
 	}
-	if img, err = decode(newDeadlineReader(ctx, r)); err != nil {
+	if img, err = decoders[kind].decode(&deadlineReader{ctx, bufio.NewReader(r)}); err != nil {
 		return nil, size, fmt.Errorf("decode %s: %w", kind, err)
 	}
 	return img, size, nil
@@ -139,7 +136,7 @@ func readWebP(ctx context.Context, r io.ReadSeeker, limit int) (image.Image, ima
 	if (cost{memory: w.memory()}).isTooHigh() {
 		return nil, w.canvas, errCostly
 	}
-	img, err := webp.Decode(newDeadlineReader(ctx, bytes.NewReader(w.still)))
+	img, err := webp.Decode(&deadlineReader{ctx, bufio.NewReader(bytes.NewReader(w.still))})
 	if err != nil {
 		return nil, w.canvas, fmt.Errorf("decode image/webp: %w", err)
 	}
@@ -160,7 +157,6 @@ func pictureError(err error) error {
 	return &Error{"The image is damaged or not really an image. Send a JPEG, PNG, WebP or GIF file that opens.", err}
 }
 
-// small is a picture made small: a JPEG and its size.
 type small struct {
 	jpeg          []byte
 	width, height int
@@ -235,7 +231,6 @@ func (t rotation) apply(img *image.RGBA) *image.RGBA {
 	return out
 }
 
-// mapPoint maps a pixel of the stored picture to its displayed position.
 func (t rotation) mapPoint(x, y, w, h int) image.Point {
 	switch t {
 	case 2:
@@ -263,25 +258,19 @@ func orientation(r io.ReadSeeker, kind string) rotation {
 		return upright
 	}
 	const reach = 256 << 10 // an EXIF segment has at most 64 KiB, and comes among the first
-	head, err := io.ReadAll(io.LimitReader(r, reach))
-	if err != nil {
-		return upright
-	}
-	for at := 2; at+4 <= len(head) && head[at] == 0xff && head[at+1] != 0xda; {
-		size := int(binary.BigEndian.Uint16(head[at+2:]))
-		if size < 2 || at+2+size > len(head) {
-			break
+	in := bufio.NewReader(io.LimitReader(r, reach))
+	in.Discard(2) // the start of the picture; an error comes again below
+	for {
+		marker, segment, err := nextSegment(in)
+		if err != nil || marker == jpegScan || marker == jpegEnd {
+			return upright
 		}
-		segment := head[at+4 : at+2+size]
-		if tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00")); ok && head[at+1] == 0xe1 {
+		if tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00")); ok && marker == jpegExif {
 			return exifRotation(tiff)
 		}
-		at += 2 + size
 	}
-	return upright
 }
 
-// exifRotation looks for the orientation in the first directory of EXIF data.
 func exifRotation(tiff []byte) rotation {
 	var order binary.ByteOrder
 	switch {

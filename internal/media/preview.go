@@ -57,7 +57,6 @@ func (l *Library) Preview(ctx context.Context, text string, highQuality bool, on
 
 var linkForm = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"]+`)
 
-// firstLink finds the first http or https address in a text, without the punctuation after it.
 func firstLink(text string) string {
 	for _, link := range linkForm.FindAllString(text, 10) {
 		link = trimPunctuation(link)
@@ -83,9 +82,8 @@ func trimPunctuation(link string) string {
 	}
 }
 
-// readPage fetches the start of a page and returns its final URL.
 func (l *Library) readPage(ctx context.Context, link string, onRead func(n int)) (page, *url.URL, error) {
-	resp, err := l.glancer.Get(ctx, link)
+	resp, err := l.fetcher.Get(ctx, link)
 	if err != nil {
 		return page{}, nil, err
 	}
@@ -104,7 +102,6 @@ func (l *Library) readPage(ctx context.Context, link string, onRead func(n int))
 	return parsePage(body, kind), resp.Request.URL, nil
 }
 
-// previewPicture fetches the picture of a page and makes it small.
 func (l *Library) previewPicture(ctx context.Context, at *url.URL, address string, width int, onRead func(n int)) (small, error) {
 	if address == "" {
 		return small{}, errors.New("no picture")
@@ -113,7 +110,7 @@ func (l *Library) previewPicture(ctx context.Context, at *url.URL, address strin
 	if err != nil {
 		return small{}, err
 	}
-	resp, err := l.glancer.Get(ctx, u.String())
+	resp, err := l.fetcher.Get(ctx, u.String())
 	if err != nil {
 		return small{}, err
 	}
@@ -148,7 +145,6 @@ const (
 	maxDescription = 500
 )
 
-// page is the metadata in the head of a page.
 type page struct {
 	title, description, image string
 }
@@ -216,10 +212,7 @@ func readMeta(tag html.Token, own, shared *page) {
 func firstLine(limit int, texts ...string) string {
 	for _, text := range texts {
 		text = strings.Map(func(r rune) rune {
-			if unicode.IsSpace(r) {
-				return ' '
-			}
-			if unicode.IsControl(r) {
+			if unicode.IsControl(r) && !unicode.IsSpace(r) {
 				return -1
 			}
 			return r

@@ -116,7 +116,7 @@ func TestPreview(t *testing.T) {
 func TestPreviewDoesNotWait(t *testing.T) {
 	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	l := open(t)
-	l.glancer = loopback.Client(safehttp.Options{Timeout: 100 * time.Millisecond})
+	l.fetcher = loopback.Client(safehttp.Options{Timeout: 100 * time.Millisecond})
 	if p := l.Preview(t.Context(), base, true, nil); p != nil {
 		t.Errorf("%+v", p)
 	}

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func sniff(head []byte) string {
 		return "audio/wav"
 	case len(head) >= 12 && string(head[4:8]) == "ftyp":
 		return sniffMP4(string(head[8:12]))
-	case len(head) >= 8 && isQuickTimeBox(string(head[4:8])):
+	case len(head) >= 8 && slices.Contains([]string{"moov", "mdat", "wide"}, string(head[4:8])): // from before "ftyp"
 		return "video/quicktime"
 	case isMPEGAudio(head):
 		return "audio/mpeg"
@@ -94,12 +95,6 @@ func sniffMP4(brand string) string {
 	return "video/mp4"
 }
 
-// isQuickTimeBox knows the boxes with which QuickTime files from before "ftyp" begin.
-func isQuickTimeBox(name string) bool {
-	return name == "moov" || name == "mdat" || name == "wide"
-}
-
-// isMPEGAudio reports whether a file begins with an ID3 tag or a frame header of MPEG audio.
 func isMPEGAudio(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("ID3")) {
 		return true
@@ -112,7 +107,6 @@ func isMPEGAudio(head []byte) bool {
 	return version != 1 && layer != 0 && bitrate != 0 && bitrate != 15 && rate != 3
 }
 
-// isADTS reports whether a file begins with a frame header of AAC.
 func isADTS(head []byte) bool {
 	return len(head) >= 7 && head[0] == 0xff && head[1]&0xf6 == 0xf0 && head[2]>>2&15 < 13
 }
@@ -120,12 +114,7 @@ func isADTS(head []byte) bool {
 // isGeneric reports whether a type says so little that the caller's word or the name's extension
 // says more.
 func isGeneric(sniffed string) bool {
-	kind, _, _ := strings.Cut(sniffed, ";")
-	switch kind {
-	case mimeAny, "text/plain", "text/xml", "application/zip", "application/ogg":
-		return true
-	}
-	return false
+	return slices.Contains([]string{mimeAny, "text/plain", "text/xml", "application/zip", "application/ogg"}, bare(sniffed))
 }
 
 // byExtension has the types of documents that begin like any text or archive.
@@ -140,7 +129,6 @@ var byExtension = map[string]string{
 	".epub": "application/epub+zip", ".apk": "application/vnd.android.package-archive", ".zip": "application/zip",
 }
 
-// documentType chooses a document's type from its content, the caller's claim and its name.
 func documentType(sniffed, given, name string) string {
 	if !isGeneric(sniffed) {
 		return sniffed
@@ -154,7 +142,6 @@ func documentType(sniffed, given, name string) string {
 	return sniffed
 }
 
-// bare returns a type without its parameters, for sentences.
 func bare(kind string) string {
 	kind, _, _ = strings.Cut(kind, ";")
 	return kind

@@ -321,8 +321,8 @@ func TestNodesShareAStorage(t *testing.T) {
 		if first.TempDir() == second.TempDir() {
 			t.Error("one folder of temporary files")
 		}
-		key, err := first.persistNew(t.Context(), upload)
-		if err != nil {
+		key := NewKey()
+		if err := first.persist(t.Context(), upload, key); err != nil {
 			t.Fatalf("the upload in progress: %v", err)
 		}
 		if got := read(t, second, key); string(got) != "in progress" {
@@ -745,7 +745,8 @@ func TestBucketMemoryIsBounded(t *testing.T) {
 		return m.TotalAlloc
 	}
 	before := allocated()
-	key, err := l.persistNew(t.Context(), d)
+	key := NewKey()
+	err = l.persist(t.Context(), d, key)
 	if err != nil {
 		t.Fatal(err)
 	}

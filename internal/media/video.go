@@ -15,7 +15,6 @@ const (
 	webmHeader = 64 << 10 // bytes at the start of a WebM, which describe its content
 )
 
-// describeVideo adds the displayed size and the duration of a film if they are found.
 func describeVideo(r io.ReaderAt, kind string, m *parley.Media) {
 	if kind == "video/webm" {
 		opening := make([]byte, min(m.Size, webmHeader))
@@ -33,13 +32,11 @@ type box struct {
 	from, to int64
 }
 
-// boxReader goes through the boxes of a file.
 type boxReader struct {
 	from io.ReaderAt
 	left int // boxes that may still be looked at
 }
 
-// describeMP4 looks into the box that describes all tracks.
 func describeMP4(r io.ReaderAt, m *parley.Media) {
 	boxes := &boxReader{r, maxBoxes}
 	boxes.each(box{to: m.Size}, func(b box) {

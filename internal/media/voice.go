@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os/exec"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
@@ -33,8 +31,6 @@ var demuxers = map[string]string{
 
 const mimeWebM = "audio/webm"
 
-const wantedAudio = "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file"
-
 // Voice fetches a voice note. An ogg/opus file is stored unchanged; other audio is converted. SHA256 is that of the
 // fetched file; MIME and Size are those of the stored one.
 func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
@@ -45,7 +41,7 @@ func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
 	defer f.discard()
 	m, err := l.voice(ctx, f, src)
 	if errors.Is(err, errNoSound) {
-		return parley.Media{}, wrongType(f.kind, wantedAudio)
+		return parley.Media{}, wrongType(f.kind, "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file")
 	}
 	return m, err
 }
@@ -68,7 +64,6 @@ func (l *Library) Recorded(ctx context.Context, data []byte, filename string) (p
 	return m, err
 }
 
-// errNoSound says that a file is something else.
 var errNoSound = errors.New("no sound")
 
 func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Media, error) {
@@ -95,7 +90,6 @@ func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Med
 	return l.convertVoice(ctx, f, src, demuxer)
 }
 
-// convertVoice stores an ogg/opus conversion of the fetched file.
 func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demuxer string) (parley.Media, error) {
 	made, err := l.newDraft()
 	if err != nil {
@@ -118,8 +112,8 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 
 func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {
 	return l.work(ctx, l.working, func() error {
-		s, err := measure(ctx, d.File)
-		m.Seconds, m.Waveform = s.seconds, s.waveform
+		var err error
+		m.Seconds, m.Waveform, err = measure(ctx, d.File)
 		return err
 	})
 }
@@ -140,41 +134,19 @@ const ffmpegMemory = "268435456"
 // ffmpegLimits bound the process. Most of the address space is for its libraries.
 var ffmpegLimits = confine.Limits{Memory: 1 << 30, CPU: convertTimeout}
 
-var ffmpegVersion = regexp.MustCompile(`ffmpeg version (\S+)`)
-
-// FFmpeg is an installed ffmpeg.
-func (l *Library) FFmpeg() (version string, ok bool) { return FFmpeg(l.ffmpeg) }
-
-// FFmpeg returns the version of the ffmpeg at a path, or in PATH if empty, and whether it can convert voice notes.
-func FFmpeg(path string) (version string, ok bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	out, err := ffmpegCommand(ctx, path, "-h", "encoder=libopus").CombinedOutput()
-	found := ffmpegVersion.FindSubmatch(out)
-	if err != nil || found == nil {
-		return "", false
-	}
-	return string(found[1]), bytes.Contains(out, []byte("Encoder libopus"))
-}
-
-func ffmpegCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
-	cmd := confine.Command(ctx, ffmpegLimits, cmp.Or(path, "ffmpeg"), args...)
-	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // no environment, and little address space per thread
-	cmd.WaitDelay = time.Second
-	return cmd
-}
-
 // toOpus converts a file to ogg/opus, 16 kHz mono. ffmpeg reads a stranger's file, so it is confined: the format is
 // fixed, time, memory and output are bounded, and it cannot write files or use the network.
 func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, convertTimeout)
 	defer cancel()
-	cmd := ffmpegCommand(ctx, l.ffmpeg,
+	cmd := confine.Command(ctx, ffmpegLimits, cmp.Or(l.ffmpeg, "ffmpeg"),
 		"-nostdin", "-hide_banner", "-loglevel", "error", "-max_alloc", ffmpegMemory, "-threads", "1",
 		"-protocol_whitelist", "file,pipe", "-f", demuxer, "-i", "file:"+path,
 		"-map", "0:a:0", "-map_metadata", "-1", "-threads", "1",
 		"-c:a", "libopus", "-application", "voip", "-b:a", "24k", "-ac", "1", "-ar", "16000",
 		"-f", "ogg", "pipe:1")
+	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // no environment, and little address space per thread
+	cmd.WaitDelay = time.Second
 	out := &limitedWriter{to: to, left: maxVoice}
 	said := &lastOutput{}
 	cmd.Stdout, cmd.Stderr = out, said
@@ -223,7 +195,6 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// lastOutput stores the last output of a program.
 type lastOutput struct{ last []byte }
 
 func (t *lastOutput) Write(p []byte) (int, error) {
@@ -246,35 +217,27 @@ const (
 	hush = 0.0005
 )
 
-// sound is what a chat shows before a voice note is played.
-type sound struct {
-	seconds  int
-	waveform []byte // 64 values, 0 to 100
-}
-
 // errChannels says that a file is good but has more channels than a voice note may have.
 var errChannels = errors.New("more than two channels")
 
-// measure reads an ogg/opus file to its end. A truncated or damaged file is an error.
-func measure(ctx context.Context, r io.ReadSeeker) (sound, error) {
+// measure reads an ogg/opus file to its end. A truncated or damaged file is an error. The waveform has 64 values from 0 to
+// 100.
+func measure(ctx context.Context, r io.ReadSeeker) (seconds int, wave []byte, err error) {
 	var packets int
 	var samples int64
 	skip, err := eachPacket(ctx, r, func(packet []byte) {
 		packets++
 		samples += packetSamples(packet)
 	})
-	if err != nil {
-		return sound{}, err
-	}
 	length := samples - int64(skip)
-	if length <= 0 {
-		return sound{}, errors.New("no audio in ogg file")
+	if err == nil && length <= 0 {
+		err = errors.New("no audio in ogg file")
 	}
-	wave, err := waveform(ctx, r, packets, samples)
 	if err != nil {
-		return sound{}, err
+		return 0, nil, err
 	}
-	return sound{seconds: max(1, int((length+opusRate/2)/opusRate)), waveform: wave}, nil
+	wave, err = waveform(ctx, r, packets, samples)
+	return max(1, int((length+opusRate/2)/opusRate)), wave, err
 }
 
 // eachPacket passes the audio packets of an ogg/opus file, and returns the number of samples to skip at the start.

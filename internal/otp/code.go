@@ -2,6 +2,7 @@ package otp
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"strings"
@@ -30,7 +31,6 @@ type CodeRequest struct {
 	TTL       time.Duration
 }
 
-// alphabet returns the characters of the code.
 func (r CodeRequest) alphabet() string {
 	all := letters
 	if r.Digits && r.Letters {
@@ -46,20 +46,18 @@ func (r CodeRequest) alphabet() string {
 
 // randomCode draws a code in which every character is equally likely. It rejects random bytes from the largest multiple
 // of the alphabet's length on.
-func randomCode(source io.Reader, alphabet string, length int) (string, error) {
+func randomCode(source io.Reader, alphabet string, length int) string {
 	bound := 256 / len(alphabet) * len(alphabet)
 	code := make([]byte, 0, length)
 	var random [16]byte
 	for {
-		if _, err := io.ReadFull(source, random[:]); err != nil {
-			return "", fmt.Errorf("draw a code: %w", err)
-		}
+		io.ReadFull(source, random[:]) // that of the system never fails
 		for _, b := range random {
 			if int(b) >= bound {
 				continue
 			}
 			if code = append(code, alphabet[int(b)%len(alphabet)]); len(code) == length {
-				return string(code), nil
+				return string(code)
 			}
 		}
 	}
@@ -68,7 +66,6 @@ func randomCode(source io.Reader, alphabet string, length int) (string, error) {
 // maskChar replaces each character of a code in history.
 const maskChar = "•"
 
-// codeText is the text of the message that carries a code.
 func codeText(code, name string, ttl time.Duration) string {
 	return fmt.Sprintf("*%s* is your %s verification code. It expires in %s. Do not share it with anyone.", code, name, lifetime(ttl))
 }
@@ -96,19 +93,11 @@ func newLimitError(q parley.OTPQuota, sentence string) *LimitError {
 		Message: sentence + " Try again after the time in Retry-After."}}
 }
 
-func contactLimitError(q parley.OTPQuota) *LimitError {
-	var sentence string
-	switch q.OTPLimit {
-	case parley.OTPPause:
-		sentence = "Only one code in 20 seconds is sent to a contact."
-	case parley.OTPRequests:
-		sentence = "Only 5 codes in 10 minutes are sent to a contact."
-	case parley.OTPContact:
-		sentence = "Only 20 codes in 10 minutes are sent to a contact over all channels."
-	case parley.OTPGuesses:
-		sentence = "There were 20 wrong tries for this contact in 24 hours, so no code is sent to it for now."
-	}
-	return newLimitError(q, sentence)
+var contactLimits = map[parley.OTPLimit]string{
+	parley.OTPPause:    "Only one code in 20 seconds is sent to a contact.",
+	parley.OTPRequests: "Only 5 codes in 10 minutes are sent to a contact.",
+	parley.OTPContact:  "Only 20 codes in 10 minutes are sent to a contact over all channels.",
+	parley.OTPGuesses:  "There were 20 wrong tries for this contact in 24 hours, so no code is sent to it for now.",
 }
 
 // NewCode is a new code, to be stored and sent.
@@ -134,16 +123,12 @@ func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
 		release, err = i.reserve(r, priority)
 	}
 	if err != nil {
-		i.metrics.requested("limited")
+		i.metrics.requests.WithLabelValues("limited").Inc()
 		return nil, err
 	}
-	code, err := randomCode(i.Rand, r.alphabet(), r.Length)
-	if err != nil {
-		release()
-		return nil, err
-	}
+	code := randomCode(rand.Reader, r.alphabet(), r.Length)
 	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: r.Channel.Code, Contact: r.Contact, CreatedAt: now, ExpiresAt: now.Add(r.TTL)}
-	c.Hash = hashCode(i.peppers[0], c, code)
+	c.Hash = hashCode(i.digest, i.peppers[0], c, code)
 	c.Encrypted = i.Keyring.Encrypt([]byte(codeText(code, r.Name, r.TTL)), string(c.ID))
 	shown := codeText(strings.Repeat(maskChar, r.Length), r.Name, r.TTL)
 	return &NewCode{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, request: r, release: release}, nil
@@ -215,7 +200,7 @@ func (n *NewCode) Store(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	tx.OnCommit(func() {
-		n.issuer.metrics.requested("sent")
+		n.issuer.metrics.requests.WithLabelValues("sent").Inc()
 		n.release() // the queue counts it from now on
 	})
 	return nil
@@ -233,7 +218,6 @@ func (n *NewCode) countStranger(ctx context.Context, tx *store.Tx) error {
 	return tx.AddStranger(ctx, n.Code, !s.Counted)
 }
 
-// ledgers reads what is stored of codes: the store, or a transaction.
 type ledgers interface {
 	Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error)
 	Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (parley.OTPStrangers, error)
@@ -267,7 +251,7 @@ func (i *Issuer) checkContact(
 		}
 	}
 	if q := own.Request(now, elsewhere); q.Left == 0 {
-		return own, nil, contactLimitError(q)
+		return own, nil, newLimitError(q, contactLimits[q.OTPLimit])
 	}
 	return own, elsewhere, nil
 }
@@ -283,7 +267,6 @@ func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) 
 	})
 }
 
-// TryResult is the result of a try to use a code.
 type TryResult struct {
 	parley.OTPTry
 	At time.Time
@@ -307,30 +290,24 @@ func (i *Issuer) Validate(
 		corrected := ledger.Correct(now) && ledger.Code.ID != ""
 		try, changed := ledger.Try(matches, now)
 		if corrected {
-			if err := tx.PutLedger(ctx, ledger); err != nil {
-				return err
-			}
+			err = tx.PutLedger(ctx, ledger)
 		}
-		if changed {
-			if err := i.storeTry(ctx, tx, ledger, now); err != nil {
-				return err
-			}
+		if err == nil && changed {
+			err = i.storeTry(ctx, tx, ledger, now)
 		}
-		if changed && (try.Status == parley.OTPStatusInvalid || try.Status == parley.OTPStatusLocked) {
-			if err := i.countWrongTry(ctx, tx, channel, now); err != nil {
-				return err
-			}
+		if err == nil && changed && (try.Status == parley.OTPStatusInvalid || try.Status == parley.OTPStatusLocked) {
+			err = i.countWrongTry(ctx, tx, channel, now)
 		}
 		result = TryResult{OTPTry: try, At: now, BlockedUntil: blockedUntil(ledger, try, now)}
-		if inTx == nil {
-			return nil
+		if err == nil && inTx != nil {
+			err = inTx(tx, result)
 		}
-		return inTx(tx, result)
+		return err
 	})
 	if err != nil {
 		return TryResult{}, err
 	}
-	i.metrics.tried(result.Status)
+	i.metrics.tries[result.Status].Inc()
 	return result, nil
 }
 
@@ -343,7 +320,6 @@ func blockedUntil(l parley.OTPLedger, try parley.OTPTry, now time.Time) time.Tim
 	return time.Time{}
 }
 
-// storeTry stores the change of a try. If the code is finished, it publishes that.
 func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l parley.OTPLedger, now time.Time) error {
 	if err := tx.UpdateLedger(ctx, l); err != nil {
 		return err
@@ -362,12 +338,11 @@ func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l parley.OTPLedger,
 	default:
 		return nil
 	}
-	tx.OnCommit(func() { i.metrics.finished(c.Status, 1) })
+	tx.OnCommit(func() { i.metrics.finishes[c.Status].Inc() })
 	_, err := publish(ctx, tx, kind, c.ID, c.Channel, c.Contact, reason, now)
 	return err
 }
 
-// countWrongTry counts a wrong try, and raises an alarm if there were many over all contacts.
 func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, now time.Time) error {
 	tries, err := tx.CountWrongTry(ctx, channel, now)
 	if err != nil || tries <= parley.OTPGuessLimit {
@@ -378,6 +353,6 @@ func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley
 	if err != nil || !raised {
 		return err
 	}
-	tx.OnCommit(func() { i.metrics.alarm(alarm.Type) })
+	tx.OnCommit(func() { i.metrics.alarms.WithLabelValues(string(alarm.Type)).Inc() })
 	return tx.AddEvent(ctx, parley.NewGuessingEvent(alarm))
 }

@@ -30,11 +30,7 @@ func keyedHash(h hash.Hash, purpose string, parts ...string) []byte {
 func normalize(code string) string { return uppercase(strings.TrimSpace(code)) }
 
 // hashCode hashes a code for its row. A million codes are tried quickly, so the key must not be in the database.
-func hashCode(pepper []byte, of parley.OTPCode, code string) []byte {
-	return hashCodeWith(sha256.New, pepper, of, code)
-}
-
-func hashCodeWith(digest func() hash.Hash, pepper []byte, of parley.OTPCode, code string) []byte {
+func hashCode(digest func() hash.Hash, pepper []byte, of parley.OTPCode, code string) []byte {
 	return keyedHash(hmac.New(digest, pepper), "otp1", string(of.ID), string(of.Channel), string(of.Contact), normalize(code))
 }
 
@@ -48,33 +44,14 @@ func (i *Issuer) matches(of parley.OTPCode, code string) bool {
 	}
 	same := 0
 	for _, pepper := range i.peppers {
-		same |= subtle.ConstantTimeCompare(hashCodeWith(i.digest, pepper, of, code), of.Hash)
+		same |= subtle.ConstantTimeCompare(hashCode(i.digest, pepper, of, code), of.Hash)
 	}
 	return same == 1
 }
 
-// linkHash hashes the code of a login link. The link is found by it.
-func linkHash(pepper []byte, channel parley.ChannelCode, code string) []byte {
-	return linkHashes(pepper, channel, []string{code})[0]
-}
-
-func linkHashes(pepper []byte, channel parley.ChannelCode, codes []string) [][]byte {
-	h := hmac.New(sha256.New, pepper)
-	hashes := make([][]byte, len(codes))
-	for i, code := range codes {
-		hashes[i] = keyedHash(h, "link1", string(channel), code)
-	}
-	return hashes
-}
-
-// isCodeOf reports whether a code is that of a link.
-func (i *Issuer) isCodeOf(l parley.OTPLink, code string) bool {
-	for _, pepper := range i.peppers {
-		if hmac.Equal(linkHash(pepper, l.Channel, code), l.Hash) {
-			return true
-		}
-	}
-	return false
+// linkHash hashes the code of a login link. The link is found by it. h is an HMAC with the pepper.
+func linkHash(h hash.Hash, channel parley.ChannelCode, code string) []byte {
+	return keyedHash(h, "link1", string(channel), code)
 }
 
 // ticket lets a browser without a token tap one link on the page of a simulated phone.

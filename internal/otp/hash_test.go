@@ -52,17 +52,17 @@ func FuzzNormalise(f *testing.F) {
 
 func TestHashIsValidForItsRowOnly(t *testing.T) {
 	c := parley.OTPCode{ID: "otc_1", Channel: "main", Contact: "6281100000001@c.us"}
-	hash := hashCode([]byte("pepper"), c, "483920")
-	if len(hash) != 32 || !bytes.Equal(hash, hashCode([]byte("pepper"), c, " 483920 ")) {
+	hash := hashCode(sha256.New, []byte("pepper"), c, "483920")
+	if len(hash) != 32 || !bytes.Equal(hash, hashCode(sha256.New, []byte("pepper"), c, " 483920 ")) {
 		t.Fatal("the same code has another hash")
 	}
 	for name, other := range map[string][]byte{
-		"code":    hashCode([]byte("pepper"), c, "483921"),
-		"pepper":  hashCode([]byte("Pepper"), c, "483920"),
-		"id":      hashCode([]byte("pepper"), parley.OTPCode{ID: "otc_2", Channel: c.Channel, Contact: c.Contact}, "483920"),
-		"channel": hashCode([]byte("pepper"), parley.OTPCode{ID: c.ID, Channel: "other", Contact: c.Contact}, "483920"),
-		"contact": hashCode([]byte("pepper"), parley.OTPCode{ID: c.ID, Channel: c.Channel, Contact: "6281100000002@c.us"}, "483920"),
-		"parts":   hashCode([]byte("pepper"), parley.OTPCode{ID: "otc_1m", Channel: "ain", Contact: c.Contact}, "483920"),
+		"code":    hashCode(sha256.New, []byte("pepper"), c, "483921"),
+		"pepper":  hashCode(sha256.New, []byte("Pepper"), c, "483920"),
+		"id":      hashCode(sha256.New, []byte("pepper"), parley.OTPCode{ID: "otc_2", Channel: c.Channel, Contact: c.Contact}, "483920"),
+		"channel": hashCode(sha256.New, []byte("pepper"), parley.OTPCode{ID: c.ID, Channel: "other", Contact: c.Contact}, "483920"),
+		"contact": hashCode(sha256.New, []byte("pepper"), parley.OTPCode{ID: c.ID, Channel: c.Channel, Contact: "6281100000002@c.us"}, "483920"),
+		"parts":   hashCode(sha256.New, []byte("pepper"), parley.OTPCode{ID: "otc_1m", Channel: "ain", Contact: c.Contact}, "483920"),
 	} {
 		if bytes.Equal(hash, other) {
 			t.Errorf("another %s has the same hash", name)
@@ -92,12 +92,12 @@ func TestKeyRotation(t *testing.T) {
 	}
 	c := parley.OTPCode{ID: "otc_1", Channel: "main", Contact: "6281100000001@c.us"}
 	old := New(Config{Keyring: keys("old")})
-	c.Hash = hashCode(old.peppers[0], c, "483920")
+	c.Hash = hashCode(sha256.New, old.peppers[0], c, "483920")
 	rotated := New(Config{Keyring: keys("new", "old")})
 	if !rotated.matches(c, "483920") || rotated.matches(c, "483921") {
 		t.Error("a code from before the rotation does not count any more")
 	}
-	c.Hash = hashCode(rotated.peppers[0], c, "483920")
+	c.Hash = hashCode(sha256.New, rotated.peppers[0], c, "483920")
 	if !rotated.matches(c, "483920") || old.matches(c, "483920") {
 		t.Error("a new code is hashed with the old key")
 	}

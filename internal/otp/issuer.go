@@ -10,11 +10,9 @@ package otp
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"hash"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -36,8 +34,6 @@ type Config struct {
 	// ClockTrusted reports whether the clock may be used to purge by age; nil: always.
 	ClockTrusted func() bool
 	Metrics      prometheus.Registerer // nil: no metrics
-	// Rand is the source of codes; nil: that of the system.
-	Rand io.Reader
 	// Retention is how long codes and links are stored after they expired; at least a day, because the wrong tries of a day
 	// count.
 	Retention time.Duration
@@ -64,11 +60,7 @@ type Issuer struct {
 	reserved map[reservation]int
 }
 
-// New returns an issuer.
 func New(c Config) *Issuer {
-	if c.Rand == nil {
-		c.Rand = rand.Reader
-	}
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
 	}
@@ -171,7 +163,7 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, 
 		if err != nil {
 			return err
 		}
-		i.metrics.finished(parley.OTPStatusExpired, expired)
+		i.metrics.finishes[parley.OTPStatusExpired].Add(float64(expired))
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -402,19 +401,6 @@ func TestNothingIsLeftOfACode(t *testing.T) {
 	}
 	if size < 100_000 {
 		t.Errorf("only %d bytes were searched", size)
-	}
-}
-
-func TestNoCodeWithoutRandomness(t *testing.T) {
-	b := newBench(t, "memory:"+t.Name(), func(c *Config) { c.Rand = iotest.ErrReader(errors.New("no entropy")) })
-	_, _, err := b.request(order(main, ayu))
-	if err == nil || parley.CodeOf(err) != parley.Internal {
-		t.Fatalf("got %v", err)
-	}
-	l, err := b.Store.Ledger(t.Context(), main, ayu)
-	b.must(err)
-	if l.Code.ID != "" || len(l.Requests) != 0 {
-		t.Errorf("there is %+v", l)
 	}
 }
 

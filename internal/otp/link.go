@@ -1,6 +1,10 @@
 package otp
 
 import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"slices"
@@ -55,26 +59,19 @@ type NewLink struct {
 // NewLink makes a login link; the caller stores it. The stored link has the code only as a keyed hash: its texts have a
 // placeholder for it.
 func (i *Issuer) NewLink(r LinkRequest) (NewLink, error) {
-	messages := defaultMessages
-	if r.Messages != nil {
-		messages = *r.Messages
-	}
+	messages := *cmp.Or(r.Messages, &defaultMessages)
 	if !strings.Contains(messages.Prompt, codePlaceholder) {
 		messages.Prompt += " " + codePlaceholder
 	}
-	if r.Name == "" {
-		r.Name = r.Channel.Name
-	}
-	code, err := randomCode(i.Rand, linkAlphabet, linkCodeLength)
-	if err != nil {
-		return NewLink{}, err
-	}
-	if err := checkFilled(messages, code, r.Name); err != nil {
-		return NewLink{}, err
+	r.Name = cmp.Or(r.Name, r.Channel.Name)
+	code := randomCode(rand.Reader, linkAlphabet, linkCodeLength)
+	if wrong := checkFilled(messages, code, r.Name); wrong != nil {
+		return NewLink{}, wrong
 	}
 	made := r.Now.UTC().Truncate(time.Millisecond) // the precision of the store
 	l := NewLink{Code: code, OTPLink: parley.OTPLink{
-		ID: parley.NewLinkID(), Channel: r.Channel.Code, Contact: r.Contact, Hash: linkHash(i.peppers[0], r.Channel.Code, code),
+		ID: parley.NewLinkID(), Channel: r.Channel.Code, Contact: r.Contact,
+		Hash: linkHash(hmac.New(sha256.New, i.peppers[0]), r.Channel.Code, code),
 		Name: r.Name, Messages: messages, OnSuccess: r.OnSuccess, OnFailure: r.OnFailure,
 		CreatedAt: made, ExpiresAt: made.Add(r.Expires),
 	}}
@@ -95,7 +92,6 @@ func fill(text, code, name string) string {
 // chatLink opens a chat with a number, with a text filled in.
 func chatLink(number, text string) string { return "https://wa.me/" + number + "?text=" + escape(text) }
 
-// appURI opens the same chat in the app.
 func appURI(number, text string) string {
 	return "whatsapp://send?phone=" + number + "&text=" + escape(text)
 }
@@ -111,7 +107,7 @@ func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+"
 
 // checkFilled rejects texts that are too long with their placeholders filled in, and a prompt in which the code could not be
 // found.
-func checkFilled(m parley.LinkMessages, code, name string) error {
+func checkFilled(m parley.LinkMessages, code, name string) *parley.Error {
 	var wrong []parley.FieldError
 	for _, t := range []struct{ field, text string }{
 		{"message.prompt", m.Prompt}, {"message.success", m.Success}, {"message.failed", m.Failed}, {"message.expired", m.Expired},
@@ -127,10 +123,7 @@ func checkFilled(m parley.LinkMessages, code, name string) error {
 			Sentence: "message.prompt must not have " + codePlaceholder + " deep inside more than a thousand letters and digits in a row: " +
 				"the code could not be found among them. Put a blank before or after it."})
 	}
-	if err := parley.InvalidFields(wrong); err != nil {
-		return err
-	}
-	return nil
+	return parley.InvalidFields(wrong)
 }
 
 // IsPlain reports whether a text has neither control characters nor characters that change the direction of writing. Line

@@ -22,7 +22,6 @@ const (
 // run is a part of a text, in bytes, with characters of the alphabet only.
 type run struct{ from, to int }
 
-// runs finds runs that are long enough for a code, in either case.
 func runs(text string) []run {
 	var found []run
 	from := 0
@@ -83,23 +82,15 @@ func uppercase(text string) string {
 	return string(b)
 }
 
-// position is the position of a code in a text.
-type position struct {
-	at   int // of its first byte
-	code string
-}
-
-// positionsOf finds a code in a text, in either case.
-func positionsOf(code, text string) []position {
-	var found []position
+func matchesOf(link parley.OTPLink, code, text string) (found []match) {
 	text = uppercase(text)
-	for at := 0; ; {
+	for at := 0; ; at += len(code) {
 		next := strings.Index(text[at:], code)
 		if next < 0 {
 			return found
 		}
-		found = append(found, position{at + next, code})
-		at += next + len(code)
+		at += next
+		found = append(found, match{at, code, link})
 	}
 }
 
@@ -111,7 +102,6 @@ var inAlphabet = func() (is [256]bool) {
 	return is
 }()
 
-// mask replaces a code in history.
 const mask = "••••••••"
 
 // maskText masks codes in a text. The matches are sorted by position.

@@ -79,11 +79,11 @@ func TestCandidatesOfTheLongestPrompts(t *testing.T) {
 	}
 }
 
-func TestPositionsOf(t *testing.T) {
+func TestMatchesOf(t *testing.T) {
 	t.Parallel()
 	const code = "K7QM3XPBT4W9H"
 	text := "ünd k7qm3xpbt4w9h, x" + code + "y\xff" + code // a byte that is no character moves nothing
-	positions := positionsOf(code, text)
+	positions := matchesOf(parley.OTPLink{}, code, text)
 	if len(positions) != 3 {
 		t.Fatalf("found at %v", positions)
 	}
@@ -98,9 +98,7 @@ func TestMaskText(t *testing.T) {
 	t.Parallel()
 	known := func(text string) (hits []match) {
 		for _, code := range candidates(text) {
-			for _, p := range positionsOf(code, text) {
-				hits = append(hits, match{position: p})
-			}
+			hits = append(hits, matchesOf(parley.OTPLink{}, code, text)...)
 		}
 		return hits
 	}
@@ -118,7 +116,7 @@ func TestMaskText(t *testing.T) {
 func TestMaskEveryKindOfMessage(t *testing.T) {
 	t.Parallel()
 	const said = "here: K7QM3XPBT4W9H"
-	hits := []match{{position: positionsOf("K7QM3XPBT4W9H", said)[0]}}
+	hits := matchesOf(parley.OTPLink{}, "K7QM3XPBT4W9H", said)
 	media := parley.Media{Key: "k"}
 	for _, c := range []parley.Content{
 		parley.Text{Body: said, Preview: &parley.Preview{URL: "https://a.example/" + said}},

@@ -3,6 +3,8 @@ package otp
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,7 +44,7 @@ type Reply struct {
 //
 // Codes are looked up outside the transaction: a message may have a thousand candidates.
 func (i *Issuer) MatchMessage(ctx context.Context, channel parley.Channel, m *parley.Message) (
-	then func(*store.Tx) ([]Reply, error), err error) {
+	then func(*store.Tx) (*Reply, error), err error) {
 	text := m.Content.Text()
 	matches, err := i.findMatches(ctx, channel.Code, text)
 	if err != nil || len(matches) == 0 {
@@ -65,7 +67,7 @@ func (i *Issuer) MatchMessage(ctx context.Context, channel parley.Channel, m *pa
 	if m.CreatedAt.Add(ahead + maxSkew).Before(best.link.CreatedAt) {
 		return nil, nil
 	}
-	return func(tx *store.Tx) ([]Reply, error) { return i.applyTry(ctx, tx, channel, best, try) }, nil
+	return func(tx *store.Tx) (*Reply, error) { return i.applyTry(ctx, tx, channel, best, try) }, nil
 }
 
 const (
@@ -104,9 +106,9 @@ func lastDigits(c parley.ContactID) string {
 	return number[max(0, len(number)-sameDigits):]
 }
 
-// match is the code of a link in a text.
 type match struct {
-	position
+	at   int // of its first byte
+	code string
 	link parley.OTPLink
 }
 
@@ -119,8 +121,10 @@ func (i *Issuer) findMatches(ctx context.Context, channel parley.ChannelCode, te
 	codeOf := make(map[string]string, len(codes)) // by hash
 	var hashes [][]byte
 	for _, pepper := range i.peppers { // the link may have an older key
-		for n, hash := range linkHashes(pepper, channel, codes) {
-			codeOf[string(hash)] = codes[n]
+		h := hmac.New(sha256.New, pepper)
+		for _, code := range codes {
+			hash := linkHash(h, channel, code)
+			codeOf[string(hash)] = code
 			hashes = append(hashes, hash)
 		}
 	}
@@ -130,9 +134,7 @@ func (i *Issuer) findMatches(ctx context.Context, channel parley.ChannelCode, te
 	}
 	var matches []match
 	for _, link := range links {
-		for _, p := range positionsOf(codeOf[string(link.Hash)], text) {
-			matches = append(matches, match{p, link})
-		}
+		matches = append(matches, matchesOf(link, codeOf[string(link.Hash)], text)...)
 	}
 	slices.SortFunc(matches, func(a, b match) int { return cmp.Compare(a.at, b.at) })
 	return matches, nil
@@ -155,8 +157,7 @@ func bestMatch(matches []match, senders []parley.ContactID) match {
 	return best
 }
 
-// applyTry applies a try to a link: it stores the link, publishes the outcome, adds the callback and returns the reply.
-func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Channel, h match, try parley.LinkTry) ([]Reply, error) {
+func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Channel, h match, try parley.LinkTry) (*Reply, error) {
 	was, err := tx.Link(ctx, h.link.ID) // it may have changed
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil
@@ -175,10 +176,10 @@ func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Chan
 			return nil, fmt.Errorf("publish the outcome of login link %s: %w", link.ID, err)
 		}
 	}
-	return i.replyTo(ctx, tx, channel, match{h.position, link}, outcome.Reply, try)
+	h.link = link
+	return i.replyTo(ctx, tx, channel, h, outcome.Reply, try)
 }
 
-// publishOutcome adds the event, and the callback if the link has one.
 func publishOutcome(ctx context.Context, tx *store.Tx, link parley.OTPLink, o parley.LinkOutcome, at time.Time) error {
 	event, err := publish(ctx, tx, o.Event, link.ID, link.Channel, link.Contact, o.Reason, at)
 	if err != nil || o.Callback == "" {
@@ -187,10 +188,10 @@ func publishOutcome(ctx context.Context, tx *store.Tx, link parley.OTPLink, o pa
 	return tx.AddDeliveries(ctx, []parley.Delivery{parley.NewCallback(event, o.Callback, link.Contact)})
 }
 
-// replyTo returns the reply to the sender; nothing if there were too many lately, or the channel may not write to it.
+// replyTo returns the reply to the sender; nil if there were too many lately, or the channel may not write to it.
 func (i *Issuer) replyTo(
 	ctx context.Context, tx *store.Tx, channel parley.Channel, h match, which parley.LinkReply, try parley.LinkTry,
-) ([]Reply, error) {
+) (*Reply, error) {
 	if channel.Accepts(try.From) != nil && (try.Alias == "" || channel.Accepts(try.Alias) != nil) {
 		return nil, nil
 	}
@@ -200,14 +201,13 @@ func (i *Issuer) replyTo(
 	template := h.link.Messages.Text(which)
 	text := fill(template, h.code, h.link.Name)
 	if !strings.Contains(template, codePlaceholder) {
-		return []Reply{{try.From, parley.Text{Body: text}}}, nil
+		return &Reply{try.From, parley.Text{Body: text}}, nil
 	}
-	return []Reply{{try.From, parley.Secret{
+	return &Reply{try.From, parley.Secret{
 		Shown: fill(template, mask, h.link.Name), OTP: h.link.ID, Encrypted: i.Keyring.Encrypt([]byte(text), string(h.link.ID)),
-	}}}, nil
+	}}, nil
 }
 
-// mayReply reports whether the limits allow a reply, and counts it.
 func mayReply(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, which parley.LinkReply, try parley.LinkTry) (bool, error) {
 	type count struct {
 		of     parley.ContactID
@@ -238,7 +238,10 @@ func mayReply(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, whi
 // PossibleReplies lists the possible replies to a text that carries the code of a link; nothing if it does not.
 func (i *Issuer) PossibleReplies(l parley.OTPLink, text string) []string {
 	for _, code := range candidates(text) {
-		if !i.isCodeOf(l, code) {
+		isCode := func(pepper []byte) bool {
+			return hmac.Equal(linkHash(hmac.New(sha256.New, pepper), l.Channel, code), l.Hash)
+		}
+		if !slices.ContainsFunc(i.peppers, isCode) {
 			continue
 		}
 		var replies []string

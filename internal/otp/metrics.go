@@ -2,6 +2,7 @@ package otp
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"parley"
 )
@@ -15,18 +16,16 @@ type metrics struct {
 }
 
 func newMetrics(to prometheus.Registerer) metrics {
-	m := metrics{requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_otp_requests_total", Help: "Requests for one-time codes, by outcome: sent or limited.",
-	}, []string{"outcome"})}
-	tries := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_otp_tries_total", Help: "Tries to use a one-time code, by result.",
-	}, []string{"status"})
-	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_otp_ended_total", Help: "One-time codes that finished, by status.",
-	}, []string{"status"})
-	m.alarms = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_otp_alarms_total", Help: "Detected attacks on one-time codes, by event: otp.paused or otp.guessing.",
-	}, []string{"event"})
+	counter := func(name, help, label string) *prometheus.CounterVec {
+		return promauto.With(to).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	}
+	m := metrics{
+		requests: counter("parley_otp_requests_total", "Requests for one-time codes, by outcome: sent or limited.", "outcome"),
+		alarms: counter("parley_otp_alarms_total",
+			"Detected attacks on one-time codes, by event: otp.paused or otp.guessing.", "event"),
+	}
+	tries := counter("parley_otp_tries_total", "Tries to use a one-time code, by result.", "status")
+	ends := counter("parley_otp_ended_total", "One-time codes that finished, by status.", "status")
 	for _, t := range []parley.EventType{parley.OTPPaused, parley.OTPGuessing} {
 		m.alarms.WithLabelValues(string(t))
 	}
@@ -34,16 +33,5 @@ func newMetrics(to prometheus.Registerer) metrics {
 		m.tries = append(m.tries, tries.WithLabelValues(s.String()))
 		m.finishes = append(m.finishes, ends.WithLabelValues(s.String()))
 	}
-	if to != nil {
-		to.MustRegister(m.requests, tries, ends, m.alarms)
-	}
 	return m
 }
-
-func (m metrics) requested(outcome string) { m.requests.WithLabelValues(outcome).Inc() }
-
-func (m metrics) alarm(t parley.EventType) { m.alarms.WithLabelValues(string(t)).Inc() }
-
-func (m metrics) tried(s parley.OTPStatus) { m.tries[s].Inc() }
-
-func (m metrics) finished(s parley.OTPStatus, n int) { m.finishes[s].Add(float64(n)) }

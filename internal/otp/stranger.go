@@ -67,7 +67,6 @@ func pauseError(now time.Time) *LimitError {
 	return strangerLimitError(parley.PauseQuota(parley.OTPPauseLength), now)
 }
 
-// pause pauses codes to strangers.
 func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s parley.OTPStrangers, now time.Time) error {
 	alarm := parley.OTPAlarm{Channel: channel, Type: parley.OTPPaused, At: now, Until: now.Add(parley.OTPPauseLength), Count: s.Codes}
 	return i.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -75,7 +74,7 @@ func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s parley
 		if err != nil || !raised { // a concurrent request raised it
 			return err
 		}
-		tx.OnCommit(func() { i.metrics.alarm(alarm.Type) })
+		tx.OnCommit(func() { i.metrics.alarms.WithLabelValues(string(alarm.Type)).Inc() })
 		return tx.AddEvent(ctx, parley.NewPauseEvent(alarm, s.Approved))
 	})
 }
@@ -121,7 +120,6 @@ func (i *Issuer) reserve(r CodeRequest, priority parley.Priority) (release func(
 	}), nil
 }
 
-// reservation is the key of codes that are not queued yet.
 type reservation struct {
 	channel  parley.ChannelCode
 	priority parley.Priority

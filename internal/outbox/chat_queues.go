@@ -1,13 +1,13 @@
 package outbox
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"parley"
 )
 
-// entry is a message in the queue.
 type entry struct {
 	parley.Queued
 	message   *parley.Message // with its content; nil: it is read from the store when it is sent
@@ -25,7 +25,6 @@ type entry struct {
 	cancelled bool
 }
 
-// chatQueues is the queue of a channel, chat by chat.
 type chatQueues struct {
 	byKey map[queueKey]*chatQueue
 	// ready lists queues that may have a message to send, by the priority of their first message. dequeueDue checks them.
@@ -48,12 +47,6 @@ type chatQueue struct {
 	isReady  bool     // in the ready list of normal priority
 }
 
-func newChatQueues() chatQueues {
-	return chatQueues{
-		byKey: map[queueKey]*chatQueue{}, later: map[*chatQueue]bool{}, sameChat: map[parley.ContactID]parley.ContactID{},
-	}
-}
-
 func (qs *chatQueues) key(chat parley.ContactID, aside bool) queueKey {
 	if to, ok := qs.sameChat[chat]; ok {
 		chat = to
@@ -61,7 +54,6 @@ func (qs *chatQueues) key(chat parley.ContactID, aside bool) queueKey {
 	return queueKey{chat, aside}
 }
 
-// queue finds or makes a queue.
 func (qs *chatQueues) queue(key queueKey) *chatQueue {
 	q := qs.byKey[key]
 	if q == nil {
@@ -84,12 +76,7 @@ func (qs *chatQueues) merge(from, to parley.ContactID) {
 		q := qs.queue(queueKey{to, aside})
 		q.inFlight = q.inFlight || old.inFlight
 		q.entries = append(q.entries, old.entries...)
-		slices.SortStableFunc(q.entries, func(a, b *entry) int {
-			if goesBefore(a, b) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortStableFunc(q.entries, compare)
 		old.entries = nil // it may be in a ready list
 		qs.markReady(q)
 	}
@@ -104,21 +91,17 @@ func (qs *chatQueues) add(e *entry) {
 	}
 	q := qs.queue(qs.key(e.Chat, e.aside))
 	at := len(q.entries) // nearly always the end
-	for at > 0 && goesBefore(e, q.entries[at-1]) {
+	for at > 0 && compare(e, q.entries[at-1]) < 0 {
 		at--
 	}
 	q.entries = slices.Insert(q.entries, at, e)
 	qs.markReady(q)
 }
 
-func goesBefore(a, b *entry) bool {
-	if a.Priority != b.Priority {
-		return a.Priority > b.Priority
-	}
-	return a.Seq < b.Seq
+func compare(a, b *entry) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
 }
 
-// markReady lists a queue that may have a message to send.
 func (qs *chatQueues) markReady(q *chatQueue) {
 	if q.inFlight || len(q.entries) == 0 {
 		return
@@ -133,7 +116,6 @@ func (qs *chatQueues) markReady(q *chatQueue) {
 	qs.ready[priority] = append(qs.ready[priority], q)
 }
 
-// dequeueDue removes up to size messages that may be sent now and marks their queues as in flight.
 func (qs *chatQueues) dequeueDue(size int, now time.Time) []*entry {
 	for q := range qs.later {
 		if q.due(1, now) > 0 {
@@ -166,7 +148,6 @@ func (qs *chatQueues) dequeueDue(size int, now time.Time) []*entry {
 	return due
 }
 
-// due is how many messages at the head may be sent now, up to a maximum.
 func (q *chatQueue) due(most int, now time.Time) int {
 	n := 0
 	for n < min(most, len(q.entries)) && !q.entries[n].NextAttempt.After(now) {
@@ -175,7 +156,6 @@ func (q *chatQueue) due(most int, now time.Time) int {
 	return n
 }
 
-// nextReady removes the first queue of the highest priority from the ready lists.
 func (qs *chatQueues) nextReady() (*chatQueue, parley.Priority) {
 	for p := len(qs.ready) - 1; p >= 0; p-- {
 		if len(qs.ready[p]) == 0 {
@@ -191,7 +171,6 @@ func (qs *chatQueues) nextReady() (*chatQueue, parley.Priority) {
 	return nil, 0
 }
 
-// release makes the queues of a returned burst available again.
 func (qs *chatQueues) release(es []*entry) {
 	for _, e := range es {
 		q := qs.byKey[qs.key(e.Chat, e.aside)]
@@ -207,7 +186,6 @@ func (qs *chatQueues) release(es []*entry) {
 	}
 }
 
-// reconnected makes messages due that wait for a connection.
 func (qs *chatQueues) reconnected() {
 	qs.each(func(e *entry) {
 		if e.awaitsConnection {
@@ -216,7 +194,6 @@ func (qs *chatQueues) reconnected() {
 	})
 }
 
-// remove removes the messages of a chat that match.
 func (qs *chatQueues) remove(chat parley.ContactID, match func(*entry) bool) []*entry {
 	var removed []*entry
 	for _, aside := range []bool{false, true} {
@@ -266,7 +243,6 @@ func (qs *chatQueues) nextDue(now time.Time) time.Time {
 	return due
 }
 
-// each calls f with every queued message.
 func (qs *chatQueues) each(f func(*entry)) {
 	for _, q := range qs.byKey {
 		for _, e := range q.entries {

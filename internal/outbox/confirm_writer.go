@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -25,27 +24,24 @@ const (
 // was not written before a crash leaves the message PENDING, and it is sent again under the same id. Call flush before
 // a status is read.
 type confirmWriter struct {
-	channel parley.ChannelCode
-	store   Store
-	log     *slog.Logger
-	now     func() time.Time
+	Config
 	onWrite func(seqs []int64)
 
 	wake  chan struct{} // holds one: there is something to write
 	hurry chan struct{} // holds one: flush waits
 
 	mu             sync.Mutex
-	seqs           []int64         // to be written; zero: dropped
-	index          map[int64]int   // in seqs
-	added, handled int             // how many in all
-	round          chan struct{}   // closed after the next write
+	seqs           []int64         // added and not handled
+	unwritten      map[int64]bool  // those of them that were not dropped
 	dropped        []int64         // not reported to onWrite yet
 	took           []time.Duration // from acceptance to confirmation, for the counters
+	added, handled int             // how many in all
+	round          chan struct{}   // closed after the next write
 }
 
 func newConfirmWriter(c Config, onWrite func([]int64)) *confirmWriter {
-	return &confirmWriter{channel: c.Channel, store: c.Store, log: c.Log, now: c.Now, onWrite: onWrite,
-		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), round: make(chan struct{}), index: map[int64]int{}}
+	return &confirmWriter{Config: c, onWrite: onWrite, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		round: make(chan struct{}), unwritten: map[int64]bool{}}
 }
 
 func (c *confirmWriter) add(seqs []int64, took []time.Duration) {
@@ -54,9 +50,9 @@ func (c *confirmWriter) add(seqs []int64, took []time.Duration) {
 	}
 	c.mu.Lock()
 	for _, seq := range seqs {
-		c.index[seq] = len(c.seqs)
-		c.seqs = append(c.seqs, seq)
+		c.unwritten[seq] = true
 	}
+	c.seqs = append(c.seqs, seqs...)
 	c.added += len(seqs)
 	c.took = append(c.took, took...)
 	c.mu.Unlock()
@@ -68,14 +64,12 @@ func (c *confirmWriter) drop(seqs []int64) (rest []int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, seq := range seqs {
-		i, ok := c.index[seq]
-		if !ok {
+		if c.unwritten[seq] {
+			delete(c.unwritten, seq)
+			c.dropped = append(c.dropped, seq)
+		} else {
 			rest = append(rest, seq)
-			continue
 		}
-		c.seqs[i] = 0
-		delete(c.index, seq)
-		c.dropped = append(c.dropped, seq)
 	}
 	return rest
 }
@@ -102,7 +96,6 @@ func (c *confirmWriter) flush(ctx context.Context) error {
 	return nil
 }
 
-// run writes until ctx ends, and then writes the rest.
 func (c *confirmWriter) run(ctx context.Context) {
 	for {
 		select {
@@ -111,26 +104,18 @@ func (c *confirmWriter) run(ctx context.Context) {
 			c.write(context.WithoutCancel(ctx))
 			return
 		}
-		pause := gatherTime
-		for !c.gather(ctx, pause) {
-			pause = shortPause // the store failed
+		c.sleep(ctx, gatherTime)
+		if c.isUnderLoad() {
+			c.sleep(ctx, gatherTimeLoad-gatherTime)
+		}
+		for ctx.Err() == nil && !c.write(ctx) {
+			c.sleep(ctx, shortPause)
 		}
 	}
 }
 
-// gather waits and writes what was added meanwhile. It reports whether that worked, or ctx has ended.
-func (c *confirmWriter) gather(ctx context.Context, pause time.Duration) bool {
-	if !c.sleep(ctx, pause) {
-		return true
-	}
-	if pause == gatherTime && c.isUnderLoad() && !c.sleep(ctx, gatherTimeLoad-gatherTime) {
-		return true
-	}
-	return c.write(ctx)
-}
-
-// sleep waits for a time or for a flush, and reports whether ctx goes on.
-func (c *confirmWriter) sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits for a time, for a flush or for the end of ctx.
+func (c *confirmWriter) sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -139,7 +124,6 @@ func (c *confirmWriter) sleep(ctx context.Context, d time.Duration) bool {
 		wait.Notify(c.hurry) // for the next sleep before the same write
 	case <-ctx.Done():
 	}
-	return ctx.Err() == nil
 }
 
 func (c *confirmWriter) isUnderLoad() bool {
@@ -151,52 +135,44 @@ func (c *confirmWriter) isUnderLoad() bool {
 // persist writes confirmations. If it fails, all of them are written again: those that are stored do not change.
 func (c *confirmWriter) persist(ctx context.Context, seqs []int64, took []time.Duration) error {
 	for ; len(seqs) > maxConfirm; seqs = seqs[maxConfirm:] {
-		err := c.store.Tx(ctx, func(tx *store.Tx) error { return tx.ConfirmMessages(ctx, c.channel, seqs[:maxConfirm], c.now()) })
+		err := c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ConfirmMessages(ctx, c.Channel, seqs[:maxConfirm], c.Now()) })
 		if err != nil {
 			return err
 		}
 	}
-	return c.store.Tx(ctx, func(tx *store.Tx) error {
-		if err := tx.ConfirmMessages(ctx, c.channel, seqs, c.now()); err != nil {
+	return c.Store.Tx(ctx, func(tx *store.Tx) error {
+		if err := tx.ConfirmMessages(ctx, c.Channel, seqs, c.Now()); err != nil {
 			return err
 		}
-		return ignoreNotFound(tx.CountSendTimes(ctx, c.channel, took))
+		return parley.IgnoreNotFound(tx.CountSendTimes(ctx, c.Channel, took))
 	})
 }
 
+// write writes what was gathered. After an error it stays gathered.
 func (c *confirmWriter) write(ctx context.Context) bool {
 	c.mu.Lock()
 	select {
 	case <-c.hurry: // this write serves it
 	default:
 	}
-	gathered := len(c.seqs)
-	seqs := slices.DeleteFunc(c.seqs, func(seq int64) bool { return seq == 0 })
-	done := append(c.dropped, seqs...)
-	took := c.took
-	c.seqs, c.dropped, c.took = nil, nil, nil
-	clear(c.index)
+	gathered, dropped, took := len(c.seqs), len(c.dropped), c.took
+	seqs := slices.DeleteFunc(slices.Clone(c.seqs), func(seq int64) bool { return !c.unwritten[seq] })
+	done := slices.Concat(c.dropped, seqs)
 	c.mu.Unlock()
-	var err error
 	if len(took) > 0 {
-		err = c.persist(ctx, seqs, took)
+		if err := c.persist(ctx, seqs, took); err != nil {
+			if ctx.Err() == nil {
+				c.Log.Error("store confirmations", "error", err)
+			}
+			return false
+		}
 	}
-	if err == nil {
-		c.onWrite(done)
-	} else if ctx.Err() == nil {
-		c.log.Error("store confirmations", "error", err)
-	}
+	c.onWrite(done)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
-		c.seqs = append(seqs, c.seqs...)
-		c.dropped = append(done[:len(done)-len(seqs)], c.dropped...)
-		c.took = append(took, c.took...)
-		for i, seq := range c.seqs {
-			c.index[seq] = i
-		}
-		c.handled += gathered - len(seqs)
-		return false
+	c.seqs, c.dropped, c.took = c.seqs[gathered:], c.dropped[dropped:], c.took[len(took):]
+	for _, seq := range seqs {
+		delete(c.unwritten, seq)
 	}
 	c.handled += gathered
 	close(c.round)

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"parley"
@@ -11,7 +12,6 @@ import (
 // failBatch is how many messages fail in one transaction, so that other writers do not wait long.
 const failBatch = 200
 
-// expire fails all messages that have waited too long.
 func (w *Worker) expire(now time.Time) {
 	if w.nextExpiry.IsZero() || now.Before(w.nextExpiry) {
 		return
@@ -19,19 +19,21 @@ func (w *Worker) expire(now time.Time) {
 	w.nextExpiry = time.Time{}
 	var expired []*entry
 	w.queues.each(func(e *entry) {
-		switch {
-		case e.ExpiresAt.IsZero():
-		case !e.ExpiresAt.After(now):
+		if e.ExpiresAt.IsZero() || e.ExpiresAt.After(now) {
+			w.checkExpiryAt(e.ExpiresAt)
+		} else {
 			expired = append(expired, e)
-		case w.nextExpiry.IsZero() || e.ExpiresAt.Before(w.nextExpiry):
-			w.nextExpiry = e.ExpiresAt
 		}
 	})
 	if len(expired) == 0 {
 		return
 	}
-	if !w.ClockTrusted() {
-		w.postpone(expired, now.Add(untrustedClockPause))
+	if !w.ClockTrusted() { // neither send nor fail them until the clock is checked again; their chats wait
+		until := now.Add(untrustedClockPause)
+		for _, e := range expired {
+			e.awaitsConnection, e.NextAttempt = false, until
+		}
+		w.checkExpiryAt(until)
 		return
 	}
 	why := &parley.Failure{Code: parley.Expired, Message: "It expired before it could be sent."}
@@ -40,20 +42,17 @@ func (w *Worker) expire(now time.Time) {
 	}
 }
 
-// postpone neither sends nor fails messages until the clock is checked again. Their chats wait.
-func (w *Worker) postpone(expired []*entry, until time.Time) {
-	for _, e := range expired {
-		e.awaitsConnection, e.NextAttempt = false, until
-	}
-	if w.nextExpiry.IsZero() || until.Before(w.nextExpiry) {
-		w.nextExpiry = until
+// checkExpiryAt makes expire look at the queue at a time; zero: no need.
+func (w *Worker) checkExpiryAt(at time.Time) {
+	if w.nextExpiry.IsZero() || !at.IsZero() && at.Before(w.nextExpiry) {
+		w.nextExpiry = at
 	}
 }
 
 // failOldAccount fails messages that were accepted for an earlier account of the channel: the current account must not
 // send them. It reports false if that cannot be stored; then nothing may be sent.
 func (w *Worker) failOldAccount(now time.Time) bool {
-	from := w.AccountFrom()
+	from := w.Current().AccountFrom
 	if from == w.accountFrom {
 		return true
 	}
@@ -72,11 +71,9 @@ func (w *Worker) failOldAccount(now time.Time) bool {
 	return true
 }
 
-// failAll fails queued messages and reports whether all of them are stored.
 func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 	ctx := context.Background()
-	for len(es) > 0 {
-		batch := es[:min(failBatch, len(es))]
+	for batch := range slices.Chunk(es, failBatch) {
 		failed := make([]parley.Message, len(batch))
 		err := w.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			for i, e := range batch {
@@ -94,7 +91,6 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 			w.dequeue(e)
 			w.OnDone(&failed[i])
 		}
-		es = es[len(batch):]
 	}
 	return true
 }
@@ -103,13 +99,13 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 func (w *Worker) failQueued(ctx context.Context, tx *store.Tx, e *entry, why *parley.Failure, now time.Time) (parley.Message, error) {
 	m, err := tx.Message(ctx, w.Channel, e.Ref())
 	if err != nil {
-		return *w.deletedMessage(e), ignoreNotFound(err)
+		return *w.deletedMessage(e), parley.IgnoreNotFound(err)
 	}
 	moved, err := w.fail(ctx, tx, &m, why, now)
 	if moved {
 		m.Status, m.Failure, m.UpdatedAt = parley.Failed, why, now
 	}
-	return m, ignoreNotFound(err)
+	return m, parley.IgnoreNotFound(err)
 }
 
 // fail stores that a message failed. For a one-time code it publishes otp.failed.

@@ -61,15 +61,13 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start() {
 	b.worker = outbox.New(outbox.Config{
 		Channel: "demo", Store: b.store, Now: time.Now, ClockTrusted: func() bool { return !b.doubt.Load() }, Log: slog.New(slog.DiscardHandler),
-		Settings:         func() parley.ChannelSettings { return *b.settings.Load() },
-		AccountFrom:      b.accountFrom.Load,
 		EncryptForResend: func(*parley.Message) []byte { return nil },
-		Pace: func() (time.Duration, time.Duration) {
-			c := parley.Channel{Network: parley.Sandbox, Settings: *b.settings.Load()}
+		Current: func() parley.Channel {
+			c := parley.Channel{Network: parley.Sandbox, Settings: *b.settings.Load(), AccountFrom: b.accountFrom.Load()}
 			if b.real.Load() {
 				c.Network = parley.WhatsApp
 			}
-			return c.Pace()
+			return c
 		},
 		RemoveFile: func(parley.Media) {},
 		OnDone: func(m *parley.Message) {

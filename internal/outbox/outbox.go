@@ -43,7 +43,6 @@ type Sender interface {
 	Limits() (burst, calls int)
 }
 
-// Store is what a worker needs of the store.
 type Store interface {
 	Tx(ctx context.Context, do func(*store.Tx) error) error
 	Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error)
@@ -53,20 +52,15 @@ type Store interface {
 
 // Config configures a worker. All fields are required.
 type Config struct {
-	Channel  parley.ChannelCode
-	Store    Store
-	Now      func() time.Time              // the channel's clock
-	Settings func() parley.ChannelSettings // the current ones
-	// AccountFrom is the Seq up to which messages were accepted for an earlier account of the channel. They fail.
-	AccountFrom func() int64
+	Channel parley.ChannelCode
+	Store   Store
+	Now     func() time.Time      // the channel's clock
+	Current func() parley.Channel // with its current settings, pace and account
 	// ClockTrusted reports whether messages may expire by the clock. Otherwise expired messages neither fail nor leave.
 	ClockTrusted func() bool
-	// MaySend reports whether this process may send; nil: always.
-	MaySend func() bool
-	// Pace is the minimum and maximum time between two sends; zeros: no pause.
-	Pace       func() (least, most time.Duration)
-	OnDone     func(m *parley.Message)  // called for each message that was sent or has failed
-	RemoveFile func(media parley.Media) // called for each file that no message needs any more
+	MaySend      func() bool              // reports whether this process may send; nil: always
+	OnDone       func(m *parley.Message)  // called for each message that was sent or has failed
+	RemoveFile   func(media parley.Media) // called for each file that no message needs any more
 	// DecryptSecret decrypts a secret to be sent. Its errors are classified like those of a network.
 	DecryptSecret func(s parley.Secret) (parley.Content, error)
 	// EncryptForResend encrypts a sent message whose channel stores no text; nil: a resend is not possible.
@@ -105,7 +99,9 @@ func New(c Config) *Worker {
 	if c.MaySend == nil {
 		c.MaySend = func() bool { return true }
 	}
-	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: newChatQueues()}
+	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: chatQueues{
+		byKey: map[queueKey]*chatQueue{}, later: map[*chatQueue]bool{}, sameChat: map[parley.ContactID]parley.ContactID{},
+	}}
 	w.confirms = newConfirmWriter(c, func(seqs []int64) {
 		w.inRun(func() {
 			for _, seq := range seqs {
@@ -116,7 +112,6 @@ func New(c Config) *Worker {
 	return w
 }
 
-// inRun has Run call a function.
 func (w *Worker) inRun(do func()) {
 	w.mu.Lock()
 	w.input = append(w.input, do)
@@ -127,12 +122,12 @@ func (w *Worker) inRun(do func()) {
 // Enqueue adds messages that were just committed, in the order of their Seq. It never blocks.
 func (w *Worker) Enqueue(ms ...*parley.Message) {
 	for _, m := range ms {
-		w.count(m.Priority, 1)
+		w.depth[m.Priority].Add(1)
 	}
 	w.inRun(func() {
 		for _, m := range ms {
 			if w.known[m.Seq] != nil { // the sweep found it first
-				w.count(m.Priority, -1)
+				w.depth[m.Priority].Add(-1)
 				continue
 			}
 			w.insert(w.newEntry(m))
@@ -199,10 +194,8 @@ func (w *Worker) Ahead(priority parley.Priority) int {
 	return int(n)
 }
 
-func (w *Worker) count(p parley.Priority, n int64) { w.depth[p].Add(n) }
-
 // Run sends until ctx ends, then waits for bursts in flight.
-func (w *Worker) Run(ctx context.Context) error {
+func (w *Worker) Run(ctx context.Context) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	writing, stopWriter := context.WithCancel(context.WithoutCancel(ctx))
@@ -232,7 +225,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	grace := time.AfterFunc(drainTimeout, stop)
 	defer grace.Stop()
 	w.bursts.Wait()
-	return nil
 }
 
 // sweep reads messages from the store that the worker does not know: all of them at the start.
@@ -250,7 +242,7 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	w.nextSweep = now.Add(sweepEvery)
 	for _, q := range queue {
 		if w.known[q.Seq] == nil {
-			w.count(q.Priority, 1)
+			w.depth[q.Priority].Add(1)
 			if longest := now.Add(2 * maxRetryPause); q.NextAttempt.After(longest) { // the clock was ahead
 				q.NextAttempt = longest
 			}
@@ -259,7 +251,6 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	}
 }
 
-// applyInput calls the functions of other goroutines.
 func (w *Worker) applyInput() {
 	w.mu.Lock()
 	input := w.input
@@ -316,18 +307,15 @@ func (w *Worker) insert(e *entry) {
 	if e.Seq <= w.accountFrom {
 		w.accountFrom = 0 // check the queue again
 	}
-	if !e.ExpiresAt.IsZero() && (w.nextExpiry.IsZero() || e.ExpiresAt.Before(w.nextExpiry)) {
-		w.nextExpiry = e.ExpiresAt
-	}
+	w.checkExpiryAt(e.ExpiresAt)
 }
 
 func (w *Worker) remove(e *entry) {
 	delete(w.known, e.Seq)
-	w.count(e.Priority, -1)
+	w.depth[e.Priority].Add(-1)
 	w.releaseContent(e)
 }
 
-// start sends as much as the connection and the pace allow.
 func (w *Worker) start(ctx context.Context, now time.Time) {
 	w.mu.Lock()
 	sender, connection := w.sender, w.connections
@@ -353,7 +341,11 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 			}
 		}
 		w.burstsInFlight++
-		b := newBurst(ctx, due, connection)
+		b := &burst{entries: due, connection: connection, unconfirmed: len(due), outcomes: make([]outcome, len(due))}
+		b.ctx, b.cancel = context.WithTimeout(ctx, sendTimeout)
+		for _, e := range due {
+			e.burst = b
+		}
 		w.bursts.Go(func() {
 			w.send(ctx, sender, b)
 			b.cancel()
@@ -364,7 +356,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 
 // pace is the time between the last send and the next one.
 func (w *Worker) pace() time.Duration {
-	least, most := w.Pace()
+	least, most := w.Current().Pace()
 	return least + time.Duration(w.paceFraction*float64(most-least))
 }
 
@@ -376,14 +368,11 @@ func (w *Worker) finishBurst(b *burst) {
 		e.burst, e.confirmed = nil, false
 		o := b.outcomes[i]
 		switch {
-		case o.retryAt.IsZero():
-			if b.stored || o.status != parley.Sent { // else the sweep must not add it again before it is written
-				delete(w.known, e.Seq)
-			}
-			w.count(e.Priority, -1)
-			w.releaseContent(e)
-		case e.cancelled:
+		case o.retryAt.IsZero() || e.cancelled:
 			w.remove(e)
+			if o.status == parley.Sent && !b.stored { // the sweep must not add it again before it is written
+				w.known[e.Seq] = e
+			}
 		default:
 			w.releaseContent(e)
 			w.requeue(e, o, b.connection != w.connection)
@@ -415,7 +404,6 @@ func (w *Worker) requeue(e *entry, o outcome, reconnected bool) {
 	w.insert(e)
 }
 
-// nextWake is when something becomes due if there is no input before.
 func (w *Worker) nextWake(now time.Time) time.Time {
 	next := w.nextSweep
 	if t := w.queues.nextDue(now); !t.IsZero() && t.Before(next) {

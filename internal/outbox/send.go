@@ -22,7 +22,6 @@ const (
 	maxStorePause = 30 * time.Second
 )
 
-// burst is a group of messages in flight, and their outcomes.
 type burst struct {
 	entries     []*entry
 	messages    []*parley.Message // with their content
@@ -32,15 +31,6 @@ type burst struct {
 	unconfirmed int // messages without a receipt; owned by Run
 	outcomes    []outcome
 	stored      bool // confirmations are in the store; else the confirmWriter has them
-}
-
-func newBurst(ctx context.Context, entries []*entry, connection int) *burst {
-	b := &burst{entries: entries, connection: connection, unconfirmed: len(entries), outcomes: make([]outcome, len(entries))}
-	b.ctx, b.cancel = context.WithTimeout(ctx, sendTimeout)
-	for _, e := range entries {
-		e.burst = b
-	}
-	return b
 }
 
 // send gives messages to the network and stores the outcomes in one transaction. It retries that transaction until ctx
@@ -56,10 +46,9 @@ func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
 	}
 	if ms := w.sendable(b.messages, errs); len(ms) > 0 {
 		results := w.sendOn(s, b, ms)
-		for i, j := 0, 0; i < len(errs); i++ {
+		for i := range errs {
 			if errs[i] == nil {
-				errs[i] = results[j]
-				j++
+				errs[i], results = results[0], results[1:]
 			}
 		}
 	}
@@ -236,7 +225,7 @@ func (w *Worker) storeBurst(ctx context.Context, b *burst, confirmed []int64, to
 		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
 			return err
 		}
-		if err := tx.CountSendTimes(ctx, w.Channel, took); ignoreNotFound(err) != nil {
+		if err := parley.IgnoreNotFound(tx.CountSendTimes(ctx, w.Channel, took)); err != nil {
 			return err
 		}
 		for i, m := range b.messages {
@@ -262,33 +251,24 @@ func (w *Worker) storeOutcome(
 	case o.status == parley.Sent:
 		if !m.Content.Kind().InHistory() { // ConfirmMessages confirmed the others
 			if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
-				return ignoreNotFound(err)
+				return parley.IgnoreNotFound(err)
 			}
 		}
 		return w.applyEffect(ctx, tx, m, now, removed)
 	case o.status == parley.Failed:
 		if _, err := w.fail(ctx, tx, m, o.failure, now); err != nil {
-			return ignoreNotFound(err)
+			return parley.IgnoreNotFound(err)
 		}
 		if m.Pool != "" {
 			_, err := tx.FailPool(ctx, w.Channel, m.Pool, *poolFailed(), now)
 			return err
 		}
 	case o.attempts != e.Attempts:
-		return ignoreNotFound(tx.DelayMessage(ctx, w.Channel, m.Ref(), o.attempts, o.retryAt))
+		return parley.IgnoreNotFound(tx.DelayMessage(ctx, w.Channel, m.Ref(), o.attempts, o.retryAt))
 	}
 	return nil
 }
 
-// ignoreNotFound ignores that a message is not found: its channel was deleted meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// outcome is the result of an attempt for one message.
 type outcome struct {
 	status           parley.Status // Pending: it is retried, or it is done already
 	failure          *parley.Failure
@@ -334,10 +314,7 @@ func outcomeOf(e *entry, err error, now time.Time) outcome {
 
 // backOff is the pause after failed attempts: it doubles, with 20 % jitter.
 func backOff(attempts int) time.Duration {
-	d := maxRetryPause
-	if shift := attempts - 1; shift < 9 {
-		d = min(maxRetryPause, firstRetryPause<<shift)
-	}
+	d := min(maxRetryPause, firstRetryPause<<min(attempts-1, 9))
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
 }
 
@@ -347,7 +324,7 @@ func poolFailed() *parley.Failure {
 
 // hasEffect reports whether a confirmation changes more than the status of its message.
 func (w *Worker) hasEffect(e *entry) bool {
-	return !e.Kind.InHistory() || !w.Settings().StoresText()
+	return !e.Kind.InHistory() || !w.Current().Settings.StoresText()
 }
 
 // applyEffect stores what a confirmed message changes: the target of an operation, or the text that is not stored. It is
@@ -356,17 +333,20 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 	var err error
 	switch c := m.Content.(type) {
 	case parley.Reaction:
-		err = w.react(ctx, tx, c, now)
+		err = StoreReaction(ctx, tx, w.Channel, c.Target, "", c.Emoji, now)
 	case parley.Seen:
 		_, err = tx.AdvanceMessage(ctx, w.Channel, c.Target, parley.Read, nil, now)
 	case parley.Delete:
-		err = w.deleteTarget(ctx, tx, c.Target, now, removed)
+		var file *parley.Media
+		if file, err = DeleteMessage(ctx, tx, w.Channel, c.Target, now); file != nil && file.Key != "" {
+			*removed = append(*removed, *file)
+		}
 	case parley.Star:
 		err = tx.SetStarred(ctx, w.Channel, c.Target, c.Starred)
 	case parley.Archive:
 		err = tx.SetArchived(ctx, w.Channel, m.Chat, c.Archived)
 	default:
-		if w.Settings().StoresText() {
+		if w.Current().Settings.StoresText() {
 			return nil
 		}
 		if encrypted := w.EncryptForResend(m); encrypted != nil {
@@ -376,34 +356,40 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 			err = w.erase(ctx, tx, m, removed)
 		}
 	}
-	return ignoreNotFound(err)
+	return parley.IgnoreNotFound(err)
 }
 
-func (w *Worker) react(ctx context.Context, tx *store.Tx, c parley.Reaction, now time.Time) error {
-	target, err := tx.Message(ctx, w.Channel, c.Target)
-	if err != nil {
-		return err
+// StoreReaction stores and publishes a reaction, unless its message is unknown; from is empty for the channel's own.
+func StoreReaction(
+	ctx context.Context, tx *store.Tx, channel parley.ChannelCode, to parley.MessageRef, from parley.ContactID, emoji string, at time.Time,
+) error {
+	target, err := tx.Message(ctx, channel, to)
+	if err == nil {
+		err = tx.SetReaction(ctx, channel, to, from, emoji)
 	}
-	if err := tx.SetReaction(ctx, w.Channel, c.Target, "", c.Emoji); err != nil {
-		return err
+	if err == nil {
+		err = tx.AddEvent(ctx, parley.NewReactionEvent(&target, from, emoji, at))
 	}
-	return tx.AddEvent(ctx, parley.NewReactionEvent(&target, "", c.Emoji, now))
+	return parley.IgnoreNotFound(err)
 }
 
-func (w *Worker) deleteTarget(ctx context.Context, tx *store.Tx, target parley.MessageRef, now time.Time, removed *[]parley.Media) error {
-	m, err := tx.Message(ctx, w.Channel, target)
-	if err != nil {
-		return err
+// DeleteMessage erases a message that its sender deleted, if it is known. Its row stays. It returns the file; nil: none.
+func DeleteMessage(
+	ctx context.Context, tx *store.Tx, channel parley.ChannelCode, ref parley.MessageRef, at time.Time,
+) (file *parley.Media, err error) {
+	m, err := tx.Message(ctx, channel, ref)
+	if err == nil {
+		_, err = tx.AdvanceMessage(ctx, channel, ref, parley.Deleted, nil, at)
 	}
-	if _, err := tx.AdvanceMessage(ctx, w.Channel, target, parley.Deleted, nil, now); err != nil {
-		return err
+	if err == nil {
+		err = tx.EraseMessage(ctx, channel, ref)
 	}
-	return w.erase(ctx, tx, &m, removed)
+	return parley.MediaOf(m.Content), parley.IgnoreNotFound(err)
 }
 
 func (w *Worker) erase(ctx context.Context, tx *store.Tx, m *parley.Message, removed *[]parley.Media) error {
 	if media := parley.MediaOf(m.Content); media != nil && media.Key != "" {
 		*removed = append(*removed, *media)
 	}
-	return ignoreNotFound(tx.EraseMessage(ctx, w.Channel, m.Ref()))
+	return parley.IgnoreNotFound(tx.EraseMessage(ctx, w.Channel, m.Ref()))
 }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"net/url"
 	"regexp"
 	"slices"
@@ -55,7 +54,8 @@ func Codes(text string) []string {
 		return nil // most texts are about something else
 	}
 	var near, far []string
-	for start, end := range tokens(masked) {
+	for _, at := range wordPattern.FindAllStringIndex(masked, -1) {
+		start, end := at[0], at[1]
 		token := masked[start:end]
 		if !isCode(masked, start, end, about) || slices.Contains(near, token) || slices.Contains(far, token) {
 			continue
@@ -76,6 +76,8 @@ const (
 )
 
 var (
+	wordPattern = regexp.MustCompile(`[\p{L}\p{Nd}\p{M}]+`) // the same characters as inWord
+
 	codeWord = regexp.MustCompile(`(?i)\b(?:code|kode|otp|pin|passcode|password|sandi|token|verif[a-z]*)\b`)
 
 	// What contains digits and is not a code.
@@ -101,32 +103,10 @@ func mask(text string) string {
 	masked := []byte(text)
 	for _, pattern := range noise {
 		for _, at := range pattern.FindAllIndex(masked, -1) {
-			copy(masked[at[0]:at[1]], bytes.Repeat([]byte{0}, at[1]-at[0]))
+			clear(masked[at[0]:at[1]])
 		}
 	}
 	return string(masked)
-}
-
-// tokens yields where the runs of letters and digits begin and end.
-func tokens(text string) func(yield func(start, end int) bool) {
-	return func(yield func(start, end int) bool) {
-		start := -1
-		for i, r := range text {
-			if inWord(r) {
-				if start < 0 {
-					start = i
-				}
-				continue
-			}
-			if start >= 0 && !yield(start, i) {
-				return
-			}
-			start = -1
-		}
-		if start >= 0 {
-			yield(start, len(text))
-		}
-	}
 }
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
@@ -216,7 +196,6 @@ func isSetApart(text string, start, end int) bool {
 	return ends && introduced.MatchString(before)
 }
 
-// sentence returns the sentence around a position.
 func sentence(text string, at int) string {
 	begin := strings.LastIndexAny(text[:at], ".!?\n") + 1
 	if end := strings.IndexAny(text[at:], ".!?\n"); end >= 0 {

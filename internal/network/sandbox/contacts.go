@@ -19,7 +19,6 @@ const (
 	about     = "Lives in the sandbox."
 )
 
-// Typing shows or hides "typing…" on a contact's phone.
 func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) error {
 	if err := s.connected(); err != nil {
 		return err
@@ -45,7 +44,6 @@ const (
 		WHERE world = $1 ORDER BY name, id LIMIT $2 OFFSET $3`
 )
 
-// readPage reads a total and a page.
 func readPage[T any](ctx context.Context, s *session, total, query string, page parley.Page, scan func(scanner) (T, error)) (
 	list []T, count int64, err error) {
 	if err := s.connected(); err != nil {
@@ -55,60 +53,50 @@ func readPage[T any](ctx context.Context, s *session, total, query string, page 
 	if err = db.QueryRow(total, []any{world}, &count); err == nil {
 		list, err = sqldb.Collect(db, scan, query, world, page.Limit, page.Offset)
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("list contacts or groups: %w", err)
-	}
-	return list, count, nil
+	return list, count, err
 }
 
 // Contacts lists the phones that have a name.
 func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error) {
-	return readPage(ctx, s, contactTotal, contactPage, page, s.scanContact)
+	return readPage(ctx, s, contactTotal, contactPage, page, func(row scanner) (parley.Contact, error) {
+		p, err := s.world.scanView(row)
+		c := p.contact()
+		c.About, c.OnNetwork = "", false // only in the details of one contact
+		return c, err
+	})
 }
 
-func (s *session) scanContact(row scanner) (parley.Contact, error) {
-	p, err := s.world.scanView(row)
-	c := p.contact()
-	c.About, c.OnNetwork = "", false // only in the details of one contact
-	return c, err
-}
-
-// Contact returns the details of a number.
 func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {
-	if err := s.connected(); err != nil {
-		return parley.Contact{}, err
-	}
-	p, err := s.world.lookUpAny(ctx, id)
+	p, err := s.lookUp(ctx, id)
 	if err != nil {
 		return parley.Contact{}, err
 	}
 	return p.contact(), nil
 }
 
-// CheckNumber reports whether a number in any spelling is on the network.
 func (s *session) CheckNumber(ctx context.Context, number string) (parley.ContactID, bool, error) {
-	if err := s.connected(); err != nil {
-		return "", false, err
-	}
 	digits, err := parley.ParseNumber(number)
 	if err != nil {
-		return "", false, nil // not a number
+		return "", false, s.connected() // not a number
 	}
 	id := parley.ContactOf(digits)
-	p, err := s.world.lookUpAny(ctx, id)
+	p, err := s.lookUp(ctx, id)
 	return id, p.OnNetwork, err
 }
 
-// lookUpAny returns the phone of a number without creating it.
-func (w *world) lookUpAny(ctx context.Context, id parley.ContactID) (Phone, error) {
-	p, err := w.lookUp(ctx, id.Number())
+// lookUp returns the phone of a number without creating it.
+func (s *session) lookUp(ctx context.Context, id parley.ContactID) (Phone, error) {
+	if err := s.connected(); err != nil {
+		return Phone{}, err
+	}
+	p, err := s.world.lookUp(ctx, id.Number())
 	if errors.Is(err, sql.ErrNoRows) {
 		p, err = &phone{Phone: newPhone(id.Number())}, nil
 	}
 	if err != nil {
 		return Phone{}, fmt.Errorf("look up phone: %w", err)
 	}
-	return w.view(p), nil
+	return s.world.view(p), nil
 }
 
 func (p Phone) contact() parley.Contact {
@@ -129,23 +117,20 @@ func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group,
 	})
 }
 
-// CreateGroup creates a group that the channel owns.
 func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error) {
 	if err := s.connected(); err != nil {
 		return parley.Group{}, err
 	}
 	now := time.Now()
 	var id, members int64
-	var refused error
-	err := s.world.tx(ctx, func(tx *sqldb.Tx) (err error) {
+	err := s.world.write(ctx, "create group", func(tx *sqldb.Tx) (err error) {
 		for _, participant := range participants {
 			p, err := s.world.phone(tx, participant.Number())
 			if err != nil {
 				return err
 			}
 			if !p.OnNetwork {
-				refused = network.Refuse(parley.NotOnNetwork, fmt.Sprintf("%s is not on the network.", participant))
-				return refused
+				return network.Refuse(parley.NotOnNetwork, fmt.Sprintf("%s is not on the network.", participant))
 			}
 		}
 		if id, err = createGroup(tx, s.world.id.Load(), name, participants, now); err != nil {
@@ -153,13 +138,10 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 		}
 		return tx.QueryRow(`SELECT count(*) FROM members WHERE grp = $1`, []any{id}, &members)
 	})
-	if refused != nil {
+	if refused, ok := errors.AsType[*network.Error](err); ok {
 		return parley.Group{}, refused
 	}
-	if err != nil {
-		return parley.Group{}, fmt.Errorf("create group: %w", err)
-	}
-	return s.world.group(id, name, now.UnixMilli(), members), nil
+	return s.world.group(id, name, now.UnixMilli(), members), err
 }
 
 // Participants lists the members of a group: the channel first, then the others by number.
@@ -171,25 +153,23 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 	if !ok {
 		return nil, parley.ErrNotFound
 	}
-	db := s.world.net.db.Read(ctx)
+	db, world := s.world.net.db.Read(ctx), s.world.id.Load()
 	var groups int
-	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE id = $1 AND world = $2`, []any{row, s.world.id.Load()}, &groups); err != nil {
-		return nil, fmt.Errorf("list participants: %w", err)
+	err := db.QueryRow(`SELECT count(*) FROM groups WHERE id = $1 AND world = $2`, []any{row, world}, &groups)
+	if err == nil && groups == 0 {
+		err = parley.ErrNotFound
 	}
-	if groups == 0 {
-		return nil, parley.ErrNotFound
+	if err != nil {
+		return nil, err
 	}
 	list, err := sqldb.Collect(db, func(row scanner) (parley.Participant, error) {
 		var number, name string
 		err := row.Scan(&number, &name)
 		return parley.Participant{ID: parley.ContactOf(number), Name: name}, err
 	}, `SELECT m.number, coalesce(p.name, '') FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
-		WHERE m.grp = $1 ORDER BY m.number`, row, s.world.id.Load())
-	if err != nil {
-		return nil, fmt.Errorf("list participants: %w", err)
-	}
+		WHERE m.grp = $1 ORDER BY m.number`, row, world)
 	channel := parley.Participant{ID: parley.ContactOf(s.world.number), Name: s.name, IsAdmin: true, IsOwner: true}
-	return append([]parley.Participant{channel}, list...), nil
+	return append([]parley.Participant{channel}, list...), err
 }
 
 // createGroup stores a group with its members besides the channel itself.

@@ -67,7 +67,7 @@ func TestTotalsFollowEveryChange(t *testing.T) {
 		}
 		check("at first", 2, 1)
 		for i := range 5 {
-			_, err := n.CreatePhone(ctx, "test", NewPhone{Number: fmt.Sprint("628555000", i), Name: fmt.Sprint("N", i)})
+			_, err := n.CreatePhone(ctx, "test", fmt.Sprint("628555000", i), fmt.Sprint("N", i))
 			must(t, err)
 		}
 		d.send(text("6285550009", "to a phone without a name"))

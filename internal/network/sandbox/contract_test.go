@@ -75,30 +75,23 @@ type testPhone struct {
 
 func (p testPhone) Contact() parley.ContactID { return parley.ContactOf(p.number) }
 
-func (p testPhone) all(t testing.TB) []Message {
-	t.Helper()
-	page, err := p.network.Messages(t.Context(), p.channel, p.number, Query{Both: true, Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page.Messages
-}
-
 func (p testPhone) Shows(t testing.TB) []networktest.Shown {
 	t.Helper()
+	page, err := p.network.Messages(t.Context(), p.channel, p.number, Query{})
+	must(t, err)
 	var shown []networktest.Shown
-	for _, m := range p.all(t) {
-		if m.ID.FromMe {
-			shown = append(shown, networktest.Shown{ID: m.ID.ID, Content: m.Content, ReplyTo: m.ReplyTo, Reaction: m.Reaction,
-				Deleted: m.Status == parley.Deleted})
-		}
+	for _, m := range page.Messages {
+		shown = append(shown, networktest.Shown{ID: m.ID.ID, Content: m.Content, ReplyTo: m.ReplyTo, Reaction: m.Reaction,
+			Deleted: m.Status == parley.Deleted})
 	}
 	return shown
 }
 
 func (p testPhone) find(t testing.TB, id parley.MessageID) Message {
 	t.Helper()
-	for _, m := range p.all(t) {
+	page, err := p.network.Chat(t.Context(), p.channel, p.number, "", 1000)
+	must(t, err)
+	for _, m := range page.Messages {
 		if !m.ID.FromMe && m.ID.ID == id {
 			return m
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley"
@@ -35,9 +34,8 @@ type event struct {
 	IDs     []parley.MessageID `json:"ids,omitempty"`
 	Status  int                `json:"status,omitempty"`
 
-	seq    int64
-	sender string // as the network names it: a contact or a LID
-	at     time.Time
+	seq int64
+	at  time.Time
 }
 
 type eventType string
@@ -50,7 +48,6 @@ const (
 	voteEvent     eventType = "vote"
 )
 
-// addEvent stores what a phone did and schedules its report.
 func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -62,13 +59,13 @@ func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
 	}
 	tx.OnCommit(func() { w.schedule(p.id, eventWork) })
 	return tx.Do(`INSERT INTO events (seq, phone, sender, body, at) VALUES ($1, $2, $3, $4, $5)`,
-		seq, p.id, p.sender(), string(body), time.Now().UnixMilli())
+		seq, p.id, string(p.contactID()), string(body), time.Now().UnixMilli())
 }
 
-// reportEvents reports what the phone did, in order.
 func (s *session) reportEvents(ctx context.Context, j *job) error {
 	for {
-		list, err := s.world.events(ctx, j.phone.id)
+		list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanEvent,
+			`SELECT seq, body, at FROM events WHERE phone = $1 ORDER BY seq LIMIT `+strconv.Itoa(maxEvents), j.phone.id)
 		if err != nil {
 			return fmt.Errorf("read what a phone did: %w", err)
 		}
@@ -86,11 +83,7 @@ func (s *session) reportEvents(ctx context.Context, j *job) error {
 
 // reportEvent reports one event and deletes it once the sink accepted it.
 func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
-	from, err := s.world.contactOf(ctx, e.sender)
-	if err != nil {
-		return err
-	}
-	reported, err := e.networkEvent(j.phone.id, from)
+	reported, err := e.networkEvent(j.phone)
 	if err != nil {
 		return err
 	}
@@ -102,24 +95,18 @@ func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
 	})
 }
 
-// events reads the next things that a phone did, oldest first.
-func (w *world) events(ctx context.Context, phone int64) ([]event, error) {
-	return sqldb.Collect(w.net.db.Read(ctx), scanEvent,
-		`SELECT seq, sender, body, at FROM events WHERE phone = $1 ORDER BY seq LIMIT `+strconv.Itoa(maxEvents), phone)
-}
-
 func scanEvent(row scanner) (e event, err error) {
 	var body string
 	var at int64
-	if err := row.Scan(&e.seq, &e.sender, &body, &at); err != nil {
+	if err := row.Scan(&e.seq, &body, &at); err != nil {
 		return event{}, err
 	}
 	e.at = time.UnixMilli(at).UTC()
 	return e, json.Unmarshal([]byte(body), &e)
 }
 
-// networkEvent converts an event for the sink.
-func (e event) networkEvent(phone int64, from parley.ContactID) (network.Event, error) {
+func (e event) networkEvent(p *phone) (network.Event, error) {
+	from := p.contactID()
 	switch e.Type {
 	case messageEvent:
 		content, err := parley.DecodeContent(e.Kind, e.Text, e.Data)
@@ -128,7 +115,7 @@ func (e event) networkEvent(phone int64, from parley.ContactID) (network.Event, 
 		}
 		m := network.Message{From: from, ID: e.Target, Content: content, ReplyTo: e.ReplyTo, At: e.at}
 		if parley.MediaOf(content) != nil {
-			m.File, err = json.Marshal(fileReference{phone, e.Target})
+			m.File, err = json.Marshal(fileReference{p.id, e.Target})
 		}
 		return m, err
 	case receiptEvent:
@@ -144,47 +131,9 @@ func (e event) networkEvent(phone int64, from parley.ContactID) (network.Event, 
 	return nil, fmt.Errorf("unknown event %q", e.Type)
 }
 
-// The network also gives every phone a LID, a name without the number.
-const (
-	lidServer = "@lid"
-	lidBase   = 200_000_000_000_000
-)
-
-// sender is how the network names the phone to the channel.
-func (p *phone) sender() string {
-	if p.LIDOnly {
-		return strconv.FormatInt(lidBase+p.id, 10) + lidServer
-	}
-	return string(p.contactID())
-}
-
-// contactOf maps the network's name of a sender to the contact that the gateway knows.
-func (w *world) contactOf(ctx context.Context, sender string) (parley.ContactID, error) {
-	lid, ok := strings.CutSuffix(sender, lidServer)
-	if !ok {
-		return parley.ContactID(sender), nil
-	}
-	id, err := strconv.ParseInt(lid, 10, 64)
-	if err != nil {
-		return "", fmt.Errorf("bad LID: %w", err)
-	}
-	p, err := queryPhone(w.net.db.Read(ctx), `id = $1`, id-lidBase)
-	if err != nil {
-		return "", fmt.Errorf("map LID: %w", err)
-	}
-	return p.contactID(), nil
-}
-
-// fileReference names a file to the channel.
 type fileReference struct {
 	Phone   int64            `json:"phone"`
 	Message parley.MessageID `json:"message"`
-}
-
-// addFile stores the file of a message that a phone sends.
-func addFile(tx *sqldb.Tx, phone int64, id parley.MessageID, content []byte) error {
-	return tx.Do(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`,
-		phone, string(id), content, time.Now().UnixMilli())
 }
 
 // file reads a file. If there is none the error is sql.ErrNoRows.
@@ -194,7 +143,6 @@ func (n *Network) file(ctx context.Context, r fileReference) (content []byte, er
 	return content, err
 }
 
-// Fetch writes a file that a phone sent.
 func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) error {
 	if err := s.connected(); err != nil {
 		return err

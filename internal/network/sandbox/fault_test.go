@@ -161,9 +161,9 @@ func TestFaultReachoutLimit(t *testing.T) {
 
 func TestAddFaultRefusesNonsense(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
-		err := d.network.AddFault(t.Context(), "test", Fault{Fault: "explode", Times: -1, To: "x", Kind: "song"})
+		err := d.network.AddFault(t.Context(), "test", Fault{Fault: FaultRefuse, To: "x"})
 		wrong, ok := errors.AsType[*parley.Error](err)
-		if !ok || len(wrong.Fields) != 4 {
+		if !ok || len(wrong.Fields) != 1 || wrong.Fields[0].Field != "to" {
 			t.Errorf("got %+v", err)
 		}
 		for range maxFaults {

@@ -70,22 +70,21 @@ func bundled(phone uint64, bundle string, parts ...string) []byte {
 
 func expectUnpacked(t *testing.T, n *Network, bundles int) {
 	t.Helper()
-	page, err := n.Messages(t.Context(), "test", ayu, Query{Both: true, Limit: 1 << 20})
-	must(t, err)
-	if want := 2 + 2*bundles - 1; len(page.Messages) != want {
-		t.Fatalf("the phone shows %d messages, want %d", len(page.Messages), want)
+	all := chatAfter(t, n, ayu, "")
+	if want := 2 + 2*bundles - 1; len(all) != want {
+		t.Fatalf("the phone shows %d messages, want %d", len(all), want)
 	}
-	first := page.Messages[0]
+	first := all[0]
 	if first.Body != "first" || first.Copies != 2 || first.Status != parley.Delivered {
 		t.Errorf("the first one is %+v", first)
 	}
 	for i := range bundles {
-		m := page.Messages[2+2*i]
+		m := all[2+2*i]
 		if m.Cursor != cursorAt(int64(3+2*i)) || len(m.Body) != i || m.At.UnixMilli() != int64(2000+i) || m.Status != parley.Sent {
 			t.Errorf("message %d of bundle %d is %+v", 0, i, m)
 		}
 	}
-	place := page.Messages[3]
+	place := all[3]
 	if content, ok := place.Content.(parley.Location); !ok || content.Latitude != "-6.2" || place.Body != "Toko" || place.ReplyTo != "3EB001" {
 		t.Errorf("the location is %+v", place)
 	}
@@ -134,11 +133,11 @@ func TestUnpackingGoesOnAfterACrash(t *testing.T) {
 
 func TestDamagedBundle(t *testing.T) {
 	whole := bundled(1<<40, "", "3EB0A", "text", strings.Repeat("long", 100), "", "")
-	if list, err := appendBundle(nil, 12, 1000, whole); err != nil || len(list) != 1 || list[0].phone != 1<<40 || list[0].data != nil {
+	if list, err := (bundle{body: whole}).messages(); err != nil || len(list) != 1 || list[0].phone != 1<<40 || list[0].parts[3] != "" {
 		t.Errorf("the bundle has %+v (%v)", list, err)
 	}
 	for cut := 1; cut < len(whole); cut++ {
-		if list, err := appendBundle(nil, 12, 1000, whole[:cut]); err == nil {
+		if list, err := (bundle{body: whole[:cut]}).messages(); err == nil {
 			t.Errorf("%d of %d bytes hold %+v", cut, len(whole), list)
 		}
 	}

@@ -39,36 +39,31 @@ func cursorAt(seq int64) Cursor { return Cursor("c" + strconv.FormatInt(seq, 36)
 
 // Check returns an error for a cursor that is not from this server.
 func (c Cursor) Check() error {
-	_, err := c.seq()
+	_, err := c.seq("after")
 	return err
 }
 
-func (c Cursor) seq() (int64, error) {
+func (c Cursor) seq(field string) (int64, error) {
 	if c == "" {
 		return 0, nil
 	}
 	digits, ok := strings.CutPrefix(string(c), "c")
 	seq, err := strconv.ParseInt(digits, 36, 64)
 	if !ok || err != nil || seq < 0 || cursorAt(seq) != c {
-		return 0, parley.InvalidField("after", "after must be a cursor from this server.")
+		return 0, parley.InvalidField(field, field+" must be a cursor from this server.")
 	}
 	return seq, nil
 }
 
-// Query selects messages. The zero value selects everything that reached the phone, up to [DefaultLimit].
+// Query selects messages. The zero value selects everything that reached the phone.
 type Query struct {
 	After    Cursor
 	Kind     parley.Kind   // empty: every kind
 	Contains string        // in the body or the file's name, in any case; empty: everything
-	Limit    int           // zero: DefaultLimit
+	Limit    int           // zero: none
 	Wait     time.Duration // how long to wait for a match; 0: not at all
-	Both     bool          // also what the phone sent
 }
 
-// DefaultLimit is how many messages one call returns by default.
-const DefaultLimit = 50
-
-// Page is what [Network.Messages] returns.
 type Page struct {
 	Messages []Message // oldest first
 	Cursor   Cursor    // the position after the last of them, or the one asked for
@@ -87,12 +82,9 @@ func (n *Network) Cursor(ctx context.Context, channel parley.ChannelCode) (Curso
 // Messages returns what reached a phone, oldest first. It includes what waits for an offline phone, with status SENT. With
 // a wait it returns at the first match. If there is none in time the error is a [*WaitTimeout].
 func (n *Network) Messages(ctx context.Context, channel parley.ChannelCode, number string, q Query) (Page, error) {
-	after, err := q.After.seq()
+	after, err := q.After.seq("after")
 	if err != nil {
 		return Page{}, err
-	}
-	if q.Limit <= 0 {
-		q.Limit = DefaultLimit
 	}
 	timeout := time.NewTimer(q.Wait)
 	defer timeout.Stop()
@@ -114,7 +106,13 @@ func (n *Network) messages(
 	}
 	arrived, release := w.awaitMessage(p.id) // before the read, so none is missed in between
 	defer release()
-	found, err := n.read(ctx, p, after, q)
+	var found []Message
+	err = n.scan(ctx, p, after, func(m Message) bool {
+		if (q.Kind == "" || q.Kind == m.Kind) && m.contains(q.Contains) {
+			found = append(found, m)
+		}
+		return q.Limit == 0 || len(found) < q.Limit
+	})
 	if err != nil {
 		return Page{}, false, err
 	}
@@ -139,29 +137,12 @@ func (n *Network) messages(
 
 const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
 
-// read returns the messages of a phone after a position that match the query. Texts are compared here, because the database
-// does not know the letters of every language.
-func (n *Network) read(ctx context.Context, p *phone, after int64, q Query) ([]Message, error) {
-	var list []Message
-	err := n.scan(ctx, p, after, q.Both, func(m Message) bool {
-		if (q.Kind == "" || q.Kind == m.Kind) && m.contains(q.Contains) {
-			list = append(list, m)
-		}
-		return len(list) < q.Limit
-	})
-	return list, err
-}
-
 // scan calls do for a phone's messages after a position, in order, until it returns false.
-func (n *Network) scan(ctx context.Context, p *phone, after int64, both bool, do func(Message) (more bool)) error {
-	from := fromChannel
-	if both {
-		from = fromPhone
-	}
+func (n *Network) scan(ctx context.Context, p *phone, after int64, do func(Message) (more bool)) error {
 	const atOnce = 200 // PostgreSQL sends all rows of a query, read or not
 	for {
 		list, err := sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
-			WHERE phone = $1 AND seq > $2 AND from_phone <= $3 ORDER BY seq LIMIT $4`, p.id, after, from, atOnce)
+			WHERE phone = $1 AND seq > $2 AND from_phone = 0 ORDER BY seq LIMIT $3`, p.id, after, atOnce)
 		if err != nil {
 			return fmt.Errorf("read messages: %w", err)
 		}
@@ -173,7 +154,7 @@ func (n *Network) scan(ctx context.Context, p *phone, after int64, both bool, do
 		if len(list) < atOnce {
 			return nil
 		}
-		if after, err = list[atOnce-1].Cursor.seq(); err != nil {
+		if after, err = list[atOnce-1].Cursor.seq("after"); err != nil {
 			return err
 		}
 	}
@@ -233,10 +214,8 @@ func (p *phone) statusOf(seq int64, fromPhone bool, kind parley.Kind) parley.Sta
 	return parley.Sent
 }
 
+// contains is not part of the query, because the database does not know the letters of every language.
 func (m *Message) contains(text string) bool {
-	if text == "" {
-		return true
-	}
 	text = strings.ToLower(text)
 	return strings.Contains(strings.ToLower(m.Body), text) ||
 		m.Media != nil && strings.Contains(strings.ToLower(m.Media.Filename), text)
@@ -250,7 +229,6 @@ type Chat struct {
 	TypingUntil time.Time
 }
 
-// ChatPage is a page of a chat as the phone shows it.
 type ChatPage struct {
 	Messages []Message // of both sides, newest first
 	Next     Cursor    // for older messages; empty: there are none
@@ -258,7 +236,6 @@ type ChatPage struct {
 
 const maxUnread = 999 // no screen shows more
 
-// Chats lists the chats of a phone.
 func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number string) ([]Chat, error) {
 	w, p, err := n.find(ctx, channel, number)
 	if err != nil {
@@ -272,26 +249,22 @@ func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number 
 	err = n.db.Read(ctx).QueryRow(`SELECT count(*) FROM (SELECT 1 FROM messages
 		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 LIMIT $4) AS unread`,
 		[]any{p.id, p.read, p.shownUpTo(), maxUnread}, &chat.Unread)
-	if err != nil {
-		return nil, fmt.Errorf("count what is unread: %w", err)
-	}
-	return []Chat{chat}, nil
+	return []Chat{chat}, err
 }
 
 // Chat reads a phone's chat with the channel before a position, newest message first. What waits for an offline phone is
 // not shown.
 func (n *Network) Chat(ctx context.Context, channel parley.ChannelCode, number string, before Cursor, limit int) (ChatPage, error) {
-	last := int64(math.MaxInt64)
-	if before != "" {
-		seq, err := before.seq()
-		if err != nil {
-			return ChatPage{}, parley.InvalidField("before", "before must be a cursor from this server.")
-		}
-		last = seq
+	last, err := before.seq("before")
+	if err != nil {
+		return ChatPage{}, err
 	}
 	_, p, err := n.find(ctx, channel, number)
 	if err != nil {
 		return ChatPage{}, err
+	}
+	if before == "" {
+		last = math.MaxInt64
 	}
 	return n.chat(ctx, p, last, limit)
 }
@@ -340,40 +313,32 @@ func (e *WaitTimeout) Error() string {
 
 // Sentence says what was expected and what arrived instead.
 func (e *WaitTimeout) Sentence() string {
-	var b strings.Builder
-	kind := "message"
+	kind, containing := "message", ""
 	if e.Query.Kind != "" {
 		kind = string(e.Query.Kind) + " message"
 	}
-	fmt.Fprintf(&b, "No %s to %s", kind, e.Number)
 	if e.Query.Contains != "" {
-		fmt.Fprintf(&b, " containing %q", e.Query.Contains)
+		containing = fmt.Sprintf(" containing %q", e.Query.Contains)
 	}
-	fmt.Fprintf(&b, " within %s.", e.Query.Wait)
-	switch e.Total {
-	case 0:
-		b.WriteString(" Nothing arrived at that phone after the cursor.")
-		return b.String()
-	case 1:
-		b.WriteString(" 1 message did arrive at that phone after the cursor:")
-	default:
-		fmt.Fprintf(&b, " %d messages did arrive at that phone after the cursor", e.Total)
-		if e.Total > len(e.Arrived) {
-			fmt.Fprintf(&b, ", the last %d", len(e.Arrived))
-		}
-		b.WriteString(":")
+	missing := fmt.Sprintf("No %s to %s%s within %s.", kind, e.Number, containing, e.Query.Wait)
+	if e.Total == 0 {
+		return missing + " Nothing arrived at that phone after the cursor."
 	}
-	for i, m := range e.Arrived {
-		if i > 0 {
-			b.WriteString(";")
-		}
-		fmt.Fprintf(&b, " %s %s %s %s", m.At.Format(time.TimeOnly), m.Kind, m.brief(), m.Status)
+	arrived := "1 message"
+	if e.Total > 1 {
+		arrived = fmt.Sprintf("%d messages", e.Total)
 	}
-	b.WriteString(".")
-	return b.String()
+	last := ""
+	if e.Total > len(e.Arrived) {
+		last = fmt.Sprintf(", the last %d", len(e.Arrived))
+	}
+	var list []string
+	for _, m := range e.Arrived {
+		list = append(list, fmt.Sprintf("%s %s %s %s", m.At.Format(time.TimeOnly), m.Kind, m.brief(), m.Status))
+	}
+	return fmt.Sprintf("%s %s did arrive at that phone after the cursor%s: %s.", missing, arrived, last, strings.Join(list, "; "))
 }
 
-// brief is the text of a message in a list.
 func (m *Message) brief() string {
 	const most = 60
 	text := m.Body
@@ -386,14 +351,13 @@ func (m *Message) brief() string {
 	return strconv.Quote(text)
 }
 
-// timedOut returns the error of a wait that ended, with what arrived instead.
 func (n *Network) timedOut(ctx context.Context, channel parley.ChannelCode, number string, after int64, q Query) error {
 	_, p, err := n.find(ctx, channel, number) // its cursors may have moved
 	if err != nil {
 		return err
 	}
 	e := &WaitTimeout{Number: p.Number, Query: q}
-	err = n.scan(ctx, p, after, false, func(m Message) bool {
+	err = n.scan(ctx, p, after, func(m Message) bool {
 		e.Arrived = append(e.Arrived, m)
 		if len(e.Arrived) > maxArrived {
 			e.Arrived = e.Arrived[1:]

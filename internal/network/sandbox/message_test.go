@@ -70,7 +70,7 @@ func TestMessagesFarApartAreFound(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		start, err := d.network.Cursor(t.Context(), "test")
 		must(t, err)
-		begin, err := start.seq()
+		begin, err := start.seq("after")
 		must(t, err)
 		d.send(text(ayu, "first"))
 		var others []*parley.Message
@@ -84,7 +84,7 @@ func TestMessagesFarApartAreFound(t *testing.T) {
 			t.Errorf("the phone shows %+v", got)
 		}
 		cursor := cursorAt(begin + 5) // far from the end, and there is more than a page right after it
-		if got := d.messages(budi, Query{After: cursor}); len(got) != DefaultLimit || got[0].Body != "4" {
+		if got := d.messages(budi, Query{After: cursor, Limit: 50}); len(got) != 50 || got[0].Body != "4" {
 			t.Errorf("the other phone shows %d, from %q", len(got), got[0].Body)
 		}
 	})

@@ -31,12 +31,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"parley"
 	"parley/internal/network"
 	"parley/internal/store/sqldb"
+	"parley/internal/wait"
 )
 
 var _ network.Driver = (*Network)(nil)
@@ -44,7 +47,6 @@ var _ network.Driver = (*Network)(nil)
 //go:embed migrations
 var migrations embed.FS
 
-// Network is the sandbox network with its database.
 type Network struct {
 	db     *sqldb.DB
 	log    *slog.Logger
@@ -89,22 +91,18 @@ func openWith(ctx context.Context, path string, member *sqldb.Member, log *slog.
 // Close closes the sessions that are still open, and the database. It may be called twice.
 func (n *Network) Close() error {
 	n.mu.Lock()
-	var open []*session
-	for _, w := range n.worlds {
+	worlds := slices.Collect(maps.Values(n.worlds))
+	n.mu.Unlock()
+	for _, w := range worlds {
 		if s := w.session.Load(); s != nil {
-			open = append(open, s)
+			s.Close()
 		}
 	}
-	n.mu.Unlock()
-	var errs []error
-	for _, s := range open {
-		errs = append(errs, s.Close())
-	}
-	n.purger.stop()
-	return errors.Join(append(errs, n.db.Close())...)
+	n.purger.cancel()
+	n.purger.done.Wait()
+	return n.db.Close()
 }
 
-// Open starts a channel's session.
 func (n *Network) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	if err := n.refresh(ctx, channel.Code); err != nil {
 		return nil, err
@@ -134,7 +132,7 @@ func (n *Network) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 		})
 		return markRemoved(tx, w.id.Load())
 	})
-	n.purger.wake()
+	wait.Notify(n.purger.now)
 	return err
 }
 
@@ -171,7 +169,7 @@ func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 	if err != nil {
 		return err
 	}
-	n.purger.wake()
+	wait.Notify(n.purger.now)
 	if s := w.session.Load(); s != nil {
 		return s.Pair(ctx)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// Phone is a simulated phone.
 type Phone struct {
 	Number    string // digits
 	Name      string // a phone with a name is a contact of the channel
@@ -23,7 +21,7 @@ type Phone struct {
 	Delay     time.Duration // before it confirms that something was delivered
 	Blocks    bool          // refuses the channel's messages
 	OnNetwork bool
-	LIDOnly   bool // the network names it by a LID instead of its number
+	LIDOnly   bool // the network names it by a LID, which the session maps to its number: the channel sees no difference
 	Replies   bool // replies to every message
 
 	TypingUntil time.Time // until when it shows that the channel is typing; zero: it does not
@@ -39,13 +37,7 @@ const (
 	Never    Reads = "never"     // not even then: read receipts are off
 )
 
-// NewPhone says what phone to create.
-type NewPhone struct {
-	Number string // empty: a free one is chosen
-	Name   string
-}
-
-// PhonePatch says what to change about a phone; nil: no change.
+// PhonePatch says what to change about a phone; nil: no change. The caller has checked the values.
 type PhonePatch struct {
 	Name      *string
 	Online    *bool
@@ -56,13 +48,10 @@ type PhonePatch struct {
 	LIDOnly   *bool
 }
 
+// Free numbers are chosen from here upwards: 62812-9000-0001 and so on.
 const (
-	maxName  = 100
-	maxDelay = time.Minute
-
-	// Free numbers are chosen from here upwards: 62812-9000-0001 and so on.
-	freeFrom = 6281290000000
-	freeTo   = 6281290999999
+	freeFrom = "6281290000000"
+	freeTo   = "6281290999999"
 )
 
 // phone is a row of the table phones, with the newest cursors.
@@ -121,12 +110,16 @@ func scanPhone(row scanner) (*phone, error) {
 
 // queryPhone reads one phone. If there is none the error is sql.ErrNoRows.
 func queryPhone(c *sqldb.Conn, where string, args ...any) (*phone, error) {
-	list, err := sqldb.Collect(c, scanPhone, `SELECT `+phoneColumns+` FROM phones WHERE `+where, args...)
-	if err == nil && len(list) == 0 {
-		err = sql.ErrNoRows
-	}
-	if err != nil {
-		return nil, err
+	return first(sqldb.Collect(c, scanPhone, `SELECT `+phoneColumns+` FROM phones WHERE `+where, args...))
+}
+
+// first returns the first row of a result. If there is none the error is sql.ErrNoRows.
+func first[T any](list []T, err error) (row T, _ error) {
+	switch {
+	case err != nil:
+		return row, err
+	case len(list) == 0:
+		return row, sql.ErrNoRows
 	}
 	return list[0], nil
 }
@@ -174,7 +167,6 @@ func (w *world) current(p *phone) *phone {
 	return p
 }
 
-// view returns a phone as callers see it.
 func (w *world) view(p *phone) Phone {
 	v, now := p.Phone, time.Now()
 	w.mu.Lock()
@@ -211,10 +203,7 @@ func (w *world) find(ctx context.Context, number string) (*phone, error) {
 			return err
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("find phone: %w", err)
-	}
-	return p, nil
+	return p, err
 }
 
 // Phones lists the phones of a channel's world in the order in which they were created.
@@ -223,11 +212,7 @@ func (n *Network) Phones(ctx context.Context, channel parley.ChannelCode) ([]Pho
 	if err != nil {
 		return nil, err
 	}
-	list, err := sqldb.Collect(n.db.Read(ctx), w.scanView, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 ORDER BY id`, w.id.Load())
-	if err != nil {
-		return nil, fmt.Errorf("list phones: %w", err)
-	}
-	return list, nil
+	return sqldb.Collect(n.db.Read(ctx), w.scanView, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 ORDER BY id`, w.id.Load())
 }
 
 func (w *world) scanView(row scanner) (Phone, error) {
@@ -244,22 +229,19 @@ func (n *Network) Phone(ctx context.Context, channel parley.ChannelCode, number 
 	return w.view(p), nil
 }
 
-// CreatePhone creates a phone. One that exists is renamed if a name is given.
-func (n *Network) CreatePhone(ctx context.Context, channel parley.ChannelCode, p NewPhone) (Phone, error) {
-	if p.Number == "" {
-		free, err := n.createFreeNumber(ctx, channel)
-		if err != nil {
+// CreatePhone creates a phone; an empty number: a free one. One that exists is renamed if a name is given.
+func (n *Network) CreatePhone(ctx context.Context, channel parley.ChannelCode, number, name string) (_ Phone, err error) {
+	if number == "" {
+		if number, err = n.createFreeNumber(ctx, channel); err != nil {
 			return Phone{}, err
 		}
-		p.Number = free
 	}
-	if p.Name == "" {
-		return n.Phone(ctx, channel, p.Number)
+	if name == "" {
+		return n.Phone(ctx, channel, number)
 	}
-	return n.UpdatePhone(ctx, channel, p.Number, PhonePatch{Name: &p.Name})
+	return n.UpdatePhone(ctx, channel, number, PhonePatch{Name: &name})
 }
 
-// createFreeNumber creates a phone with the next free number.
 func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCode) (number string, err error) {
 	w, err := n.world(ctx, channel)
 	if err != nil {
@@ -267,14 +249,12 @@ func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCo
 	}
 	err = w.write(ctx, "choose a number", func(tx *sqldb.Tx) error {
 		var highest int64
-		err := tx.QueryRow(`SELECT coalesce(max(CAST(number AS BIGINT)), $2) FROM phones
-			WHERE world = $1 AND length(number) = 13 AND number BETWEEN $3 AND $4`,
-			[]any{w.id.Load(), int64(freeFrom), strconv.Itoa(freeFrom), strconv.Itoa(freeTo)}, &highest)
-		if err != nil {
-			return err
-		}
+		err := tx.QueryRow(`SELECT coalesce(max(CAST(number AS BIGINT)), CAST($2 AS BIGINT)) FROM phones
+			WHERE world = $1 AND length(number) = 13 AND number BETWEEN $2 AND $3`, []any{w.id.Load(), freeFrom, freeTo}, &highest)
 		number = strconv.FormatInt(highest+1, 10)
-		_, err = w.phone(tx, number)
+		if err == nil {
+			_, err = w.phone(tx, number)
+		}
 		return err
 	})
 	return number, err
@@ -283,9 +263,6 @@ func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCo
 // UpdatePhone changes a phone. One that comes online receives its waiting messages. One that begins to read at once reads
 // all its messages.
 func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, number string, patch PhonePatch) (Phone, error) {
-	if err := patch.check(); err != nil {
-		return Phone{}, err
-	}
 	w, p, err := n.find(ctx, channel, number)
 	if err != nil {
 		return Phone{}, err
@@ -327,24 +304,6 @@ func optional[T any](value *T) any {
 		return nil
 	}
 	return *value
-}
-
-func (patch PhonePatch) check() error {
-	var wrong []parley.FieldError
-	if patch.Name != nil && len([]rune(*patch.Name)) > maxName {
-		wrong = append(wrong, parley.FieldError{Field: "name", Sentence: fmt.Sprintf("name must have at most %d characters.", maxName)})
-	}
-	if patch.Reads != nil && *patch.Reads != AtOnce && *patch.Reads != WhenOpen && *patch.Reads != Never {
-		wrong = append(wrong, parley.FieldError{Field: "reads", Sentence: "reads must be at_once, when_open or never."})
-	}
-	if patch.Delay != nil && (*patch.Delay < 0 || *patch.Delay > maxDelay) {
-		wrong = append(wrong, parley.FieldError{Field: "delay_ms",
-			Sentence: fmt.Sprintf("delay_ms must be between 0 and %d.", maxDelay.Milliseconds())})
-	}
-	if len(wrong) > 0 {
-		return parley.InvalidFields(wrong)
-	}
-	return nil
 }
 
 // NumberSentence says what is wrong with a number that cannot be parsed.

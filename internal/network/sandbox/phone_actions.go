@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,11 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
-	_ "image/gif"  // described when a phone sends one
-	_ "image/jpeg" // likewise
-	_ "image/png"  // likewise
-	"net/http"
 	"slices"
 	"time"
 
@@ -22,13 +16,10 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// Outgoing is what a phone sends to the channel.
 type Outgoing struct {
-	// Content is a text, image, video, file, voice or location. Properties of its media that are empty are found from the
-	// bytes.
-	Content parley.Content
-	Media   []byte // the bytes of the file that Content carries
-	ReplyTo string // the id of a message in the chat, full or bare; empty: no reply
+	Content parley.Content // a text, image, video, file, voice or location
+	Media   []byte         // the bytes of the file that Content carries
+	ReplyTo string         // the id of a message in the chat, full or bare; empty: no reply
 }
 
 // SendAs sends a message as a phone. It is stored until the channel accepts it. A phone that is offline sends it when it is
@@ -50,95 +41,64 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		}
 		replyTo = target.ID.ID
 	}
-	m := phoneMessage{id: newPhoneMessageID(), content: content, replyTo: replyTo, media: o.Media, at: time.Now()}
-	var seq int64
+	m := p.newMessage(content, replyTo)
 	err = w.write(ctx, "send as phone", func(tx *sqldb.Tx) (err error) {
 		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
-		seq, err = w.addPhoneMessage(tx, p, m)
-		return err
+		return w.addPhoneMessage(tx, p, m, o.Media)
 	})
-	if err != nil {
-		return Message{}, err
-	}
-	return m.message(p, seq), nil
+	return *m, err
 }
 
-// phoneMessage is a message that a phone sends.
-type phoneMessage struct {
-	id      parley.MessageID
-	content parley.Content
-	replyTo parley.MessageID
-	media   []byte
-	at      time.Time
+func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Message {
+	random := make([]byte, 9)
+	rand.Read(random)                                   // never fails
+	id := parley.MessageID(fmt.Sprintf("3A%X", random)) // in the form of the real network's phones, which is not the gateway's
+	text := content.Text()
+	return &Message{
+		ID: parley.MessageRef{Chat: p.contactID(), ID: id}, Kind: content.Kind(), Body: text, Content: content,
+		Media: parley.MediaOf(content), ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
+		Copies: 1, Codes: Codes(text), Links: Links(text),
+	}
 }
 
-// addPhoneMessage writes a message from a phone, schedules its report to the channel and returns its position.
-func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m phoneMessage) (seq int64, err error) {
-	kind, text := m.content.Kind(), m.content.Text()
-	data, err := parley.EncodeContent(m.content)
+func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message, file []byte) error {
+	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if seq, err = w.net.nextSeq(tx); err != nil {
-		return 0, err
-	}
-	err = tx.Do(insertMessage, seq, p.id, fromPhone, string(m.id), string(kind), text, data, string(m.replyTo), m.at.UnixMilli())
+	seq, err := w.net.nextSeq(tx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if kind.IsMedia() {
-		if err := addFile(tx, p.id, m.id, m.media); err != nil {
-			return 0, err
-		}
+	id := m.ID.ID
+	m.Cursor = cursorAt(seq)
+	err = tx.Do(insertMessage, seq, p.id, fromPhone, string(id), string(m.Kind), m.Body, data, string(m.ReplyTo), m.At.UnixMilli())
+	if err == nil && m.Kind.IsMedia() {
+		err = tx.Do(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`, p.id, string(id), file, m.At.UnixMilli())
+	}
+	if err != nil {
+		return err
 	}
 	tx.OnCommit(func() { w.net.purger.grew([]delivery{{phone: p}}) })
-	return seq, w.addEvent(tx, p, event{Type: messageEvent, Target: m.id, Kind: kind, Text: text, Data: data, ReplyTo: m.replyTo})
+	return w.addEvent(tx, p, event{Type: messageEvent, Target: id, Kind: m.Kind, Text: m.Body, Data: data, ReplyTo: m.ReplyTo})
 }
 
-// message returns it as callers see it.
-func (m phoneMessage) message(p *phone, seq int64) Message {
-	text := m.content.Text()
-	return Message{
-		ID: parley.MessageRef{Chat: p.contactID(), ID: m.id}, Kind: m.content.Kind(), Body: text, Content: m.content,
-		Media: parley.MediaOf(m.content), ReplyTo: m.replyTo, Status: parley.Received, At: m.at.UTC().Truncate(time.Millisecond),
-		Copies: 1, Cursor: cursorAt(seq), Codes: Codes(text), Links: Links(text),
-	}
-}
-
-// describe checks what a phone sends and fills in the properties of its file.
 func describe(o Outgoing) (parley.Content, error) {
-	if o.Content != nil && o.Content.Kind().IsMedia() && len(o.Media) == 0 {
+	own := parley.MediaOf(o.Content)
+	if own == nil {
+		return o.Content, nil
+	}
+	if len(o.Media) == 0 {
 		return nil, parley.InvalidField("file", "file must have content.")
 	}
-	switch o.Content.(type) {
-	case parley.Text, parley.Location:
-		return o.Content, nil
-	case parley.Image, parley.Video, parley.File, parley.Voice:
-	default:
-		return nil, parley.InvalidField("type", "type must be text, image, voice, video, file or location.")
-	}
-	m := *parley.MediaOf(o.Content)
+	m := *own
 	m.Size = int64(len(o.Media))
 	sum := sha256.Sum256(o.Media)
 	m.SHA256 = sum[:]
-	if m.MIME == "" {
-		m.MIME = http.DetectContentType(o.Media)
-	}
-	if _, ok := o.Content.(parley.Image); ok {
-		if config, _, err := image.DecodeConfig(bytes.NewReader(o.Media)); err == nil {
-			m.Width, m.Height = config.Width, config.Height
-		}
-	}
-	return parley.WithMedia(o.Content, m), nil
-}
 
-// newPhoneMessageID chooses an id in the form of the real network's phones, which is not the gateway's.
-func newPhoneMessageID() parley.MessageID {
-	random := make([]byte, 9)
-	rand.Read(random) // never fails
-	return parley.MessageID(fmt.Sprintf("3A%X", random))
+	return parley.WithMedia(o.Content, m), nil
 }
 
 // React reacts to a message of the chat as a phone; an empty emoji removes the reaction.
@@ -216,7 +176,6 @@ func (n *Network) Read(ctx context.Context, channel parley.ChannelCode, number, 
 	return n.readAll(ctx, w, p)
 }
 
-// readOne sets the status of one message and stores its receipt.
 func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (int, error) {
 	status := parley.Read
 	if m.Kind == parley.KindVoice {
@@ -229,7 +188,6 @@ func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (i
 		`UPDATE messages SET status = $4`+oneMessage, int64(status))
 }
 
-// readAll moves the phone's cursor and stores the receipts for the channel, in one transaction.
 func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, err error) {
 	err = w.write(ctx, "read as phone", func(tx *sqldb.Tx) error {
 		if p, err = w.phone(tx, p.Number); err != nil { // its cursors may have moved
@@ -269,7 +227,6 @@ func (n *Network) change(ctx context.Context, w *world, p *phone, m Message, e e
 	})
 }
 
-// actOn finds the phone that a caller acts as and the message that it acts on.
 func (n *Network) actOn(ctx context.Context, channel parley.ChannelCode, number, messageID string) (*world, *phone, Message, error) {
 	w, p, err := n.actor(ctx, channel, number)
 	if err != nil {
@@ -279,7 +236,6 @@ func (n *Network) actOn(ctx context.Context, channel parley.ChannelCode, number,
 	return w, p, target, err
 }
 
-// actor finds the phone that a caller acts as.
 func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
 	w, p, err := n.find(ctx, channel, number)
 	if err != nil {
@@ -312,26 +268,15 @@ func (n *Network) target(ctx context.Context, p *phone, field, id string) (Messa
 	if err != nil || !ref.IsBare() && ref.Chat != p.contactID() {
 		return Message{}, unknown
 	}
-	for _, from := range []int64{fromChannel, fromPhone} {
-		if !ref.IsBare() && direction(ref.FromMe) != from {
-			continue
-		}
-		m, err := n.message(ctx, p, from, ref.ID)
-		if err == nil || !errors.Is(err, sql.ErrNoRows) {
-			return m, err
-		}
+	least, most := fromChannel, fromPhone
+	if !ref.IsBare() {
+		least = direction(ref.FromMe)
+		most = least
 	}
-	return Message{}, unknown
-}
-
-// message reads one message of a phone's chat. If there is none the error is sql.ErrNoRows.
-func (n *Network) message(ctx context.Context, p *phone, from int64, id parley.MessageID) (Message, error) {
-	list, err := sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages`+oneMessage, p.id, string(id), from)
-	if err != nil {
-		return Message{}, fmt.Errorf("read message: %w", err)
+	m, err := first(sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
+		WHERE phone = $1 AND id = $2 AND from_phone BETWEEN $3 AND $4 ORDER BY from_phone`, p.id, string(ref.ID), least, most))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = unknown
 	}
-	if len(list) == 0 {
-		return Message{}, sql.ErrNoRows
-	}
-	return list[0], nil
+	return m, err
 }

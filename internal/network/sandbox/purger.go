@@ -27,49 +27,30 @@ const (
 	purgeLock  = 1              // makes one node purge at a time
 )
 
-// purger deletes what is older than the retention, and the worlds of deleted channels.
 type purger struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	now    chan struct{} // holds one notification
 
 	mu    sync.Mutex
-	grown map[int64]struct{} // phones with new messages since the last purge
+	grown map[int64]bool // phones with new messages since the last purge
 }
 
 func (n *Network) startPurger() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.purger.cancel, n.purger.now = cancel, make(chan struct{}, 1)
-	n.purger.grown = map[int64]struct{}{}
+	n.purger.grown = map[int64]bool{}
 	n.purger.done.Go(func() { n.runPurger(ctx) })
 }
 
-func (p *purger) stop() {
-	p.cancel()
-	p.done.Wait()
-}
-
-// wake makes the purger run at once.
-func (p *purger) wake() { notify(p.now) }
-
-// grew stores which phones have new messages.
 func (p *purger) grew(list []delivery) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, d := range list {
-		p.grown[d.phone.id] = struct{}{}
+		p.grown[d.phone.id] = true
 	}
 }
 
-func (p *purger) drainGrown() []int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ids := slices.Collect(maps.Keys(p.grown))
-	clear(p.grown)
-	return ids
-}
-
-// runPurger purges at intervals until the network is closed.
 func (n *Network) runPurger(ctx context.Context) {
 	tick := time.NewTicker(purgeEvery)
 	defer tick.Stop()
@@ -102,10 +83,10 @@ func (n *Network) logPurge(ctx context.Context, err error) {
 
 // purge deletes what is older than the retention, except what only a sweep finds.
 func (n *Network) purge(ctx context.Context, now time.Time) error {
-	errs := []error{n.purgeRemovedWorlds(ctx)}
 	before := now.Add(-retention).UnixMilli()
-	// Positions grow with time: the oldest rows are the first ones of their table.
-	errs = append(errs,
+	errs := []error{
+		n.purgeRemovedWorlds(ctx),
+		// Positions grow with time: the oldest rows are the first ones of their table.
 		n.deleteBatches(ctx, purgeBatch,
 			`DELETE FROM messages WHERE seq IN
 				(SELECT seq FROM (SELECT seq, at FROM messages ORDER BY seq LIMIT $1) AS oldest WHERE at < $2)`, before),
@@ -114,8 +95,13 @@ func (n *Network) purge(ctx context.Context, now time.Time) error {
 				(SELECT seq FROM (SELECT seq, at FROM events ORDER BY seq LIMIT $1) AS oldest WHERE at < $2)`, before),
 		n.deleteBatches(ctx, fileBatch,
 			`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < $2 LIMIT $1)`,
-			now.Add(-fileRetention).UnixMilli()))
-	for _, id := range n.purger.drainGrown() {
+			now.Add(-fileRetention).UnixMilli()),
+	}
+	n.purger.mu.Lock()
+	grown := n.purger.grown
+	n.purger.grown = map[int64]bool{}
+	n.purger.mu.Unlock()
+	for id := range grown {
 		err := n.trimChat(ctx, id)
 		if errors.Is(err, errPurging) {
 			n.purger.grew([]delivery{{phone: &phone{id: id}}}) // next time
@@ -176,7 +162,6 @@ func (n *Network) deleteRows(tx *sqldb.Tx, query string, args ...any) (deleted i
 	return deleted, err
 }
 
-// trimChat deletes the oldest messages of a phone that has more than maxMessages.
 func (n *Network) trimChat(ctx context.Context, phone int64) error {
 	var last int64
 	err := n.db.Read(ctx).QueryRow(`SELECT seq FROM messages WHERE phone = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2`,
@@ -254,7 +239,6 @@ func (n *Network) sweepWorld(ctx context.Context, world int64, dropped func() bo
 	return nil
 }
 
-// purgeRemovedWorlds deletes the worlds of deleted and reset channels.
 func (n *Network) purgeRemovedWorlds(ctx context.Context) error {
 	for {
 		var world int64
@@ -272,7 +256,7 @@ func (n *Network) purgeRemovedWorlds(ctx context.Context) error {
 }
 
 func (n *Network) purgeWorld(ctx context.Context, world int64) error {
-	for {
+	for more := true; more; {
 		ids, err := sqldb.Collect(n.db.Read(ctx), sqldb.ScanOne[int64], `SELECT id FROM phones WHERE world = $1 LIMIT $2`, world, purgeBatch)
 		if err != nil {
 			return err
@@ -282,9 +266,7 @@ func (n *Network) purgeWorld(ctx context.Context, world int64) error {
 				return err
 			}
 		}
-		if len(ids) == 0 {
-			break
-		}
+		more = len(ids) > 0
 	}
 	err := n.deleteBatches(ctx, purgeBatch, `DELETE FROM groups WHERE id IN (SELECT id FROM groups WHERE world = $2 LIMIT $1)`, world)
 	if err != nil {
@@ -303,19 +285,16 @@ func (n *Network) purgePhone(ctx context.Context, id int64) error {
 	for more := true; more; {
 		err := n.writeBatch(ctx, func(tx *sqldb.Tx) error {
 			more = false
-			for _, purge := range []struct {
-				batch int64
-				query string
-			}{
-				{purgeBatch, `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 LIMIT $1)`},
-				{purgeBatch, `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = $2 LIMIT $1)`},
-				{fileBatch, `DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE phone = $2 LIMIT $1)`},
+			for query, batch := range map[string]int64{
+				`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 LIMIT $1)`:                   purgeBatch,
+				`DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = $2 LIMIT $1)`:                       purgeBatch,
+				`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE phone = $2 LIMIT $1)`: fileBatch,
 			} {
-				deleted, err := n.deleteRows(tx, purge.query, purge.batch, id)
+				deleted, err := n.deleteRows(tx, query, batch, id)
 				if err != nil {
 					return err
 				}
-				more = more || deleted == purge.batch
+				more = more || deleted == batch
 			}
 			if more {
 				return nil

@@ -41,7 +41,6 @@ type job struct {
 	failures int       // in a row
 }
 
-// delivery is a message that was written for a phone.
 type delivery struct {
 	phone *phone
 	arrival
@@ -137,7 +136,6 @@ func (s *session) scheduleBacklog() bool {
 	return true
 }
 
-// runJobs reports about every phone that is due and returns when the next one is.
 func (s *session) runJobs(jobs map[int64]*job) (next time.Time) {
 	for id, scheduled := range s.world.drainPending() {
 		if j := jobs[id]; j != nil {
@@ -290,22 +288,21 @@ func scanArrival(row scanner) (a arrival, err error) {
 	return a, err
 }
 
-// reportArrivals reports the receipts for messages to one phone.
 func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival) error {
 	r := network.Receipt{From: p.contactID(), IDs: idsOf(list), Status: parley.Delivered, At: time.Now().UTC()}
 	err := s.report(ctx, r)
-	if err == nil && p.Reads == AtOnce {
-		r.Status = parley.Read
-		err = s.report(ctx, r)
+	if err != nil || p.Reads != AtOnce {
+		return err
 	}
-	if played := voicesOf(list); err == nil && p.Reads == AtOnce && len(played) > 0 {
+	r.Status = parley.Read
+	err = s.report(ctx, r)
+	if played := voicesOf(list); err == nil && len(played) > 0 {
 		r.IDs, r.Status = played, parley.Played
 		err = s.report(ctx, r)
 	}
 	return err
 }
 
-// errRefused marks an event that the sink did not accept.
 var errRefused = errors.New("refused by the sink")
 
 func (s *session) report(ctx context.Context, e network.Event) error {
@@ -370,23 +367,20 @@ func (s *session) saveCursors() {
 					return err
 				}
 			}
-			tx.OnCommit(func() { w.dropCursors(ids, unsaved) })
+			tx.OnCommit(func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				for _, id := range ids {
+					if w.cursors[id] == unsaved[id] { // else it moved since
+						delete(w.cursors, id)
+					}
+				}
+			})
 			return nil
 		})
 		if err != nil {
 			s.logError("save how far phones were delivered", err) // the receipts are reported again after the next start
 			return
-		}
-	}
-}
-
-// dropCursors removes from memory the cursors that were saved, unless they moved since.
-func (w *world) dropCursors(ids []int64, saved map[int64]cursors) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, id := range ids {
-		if w.cursors[id] == saved[id] {
-			delete(w.cursors, id)
 		}
 	}
 }

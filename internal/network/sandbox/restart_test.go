@@ -85,8 +85,8 @@ func TestRestartLosesNothing(t *testing.T) {
 	if _, err := n.SendAs(ctx, "test", ayu, Outgoing{Content: parley.Text{Body: "later"}}); err != nil {
 		t.Error(err)
 	}
-	if page, err := n.Messages(ctx, "test", ayu, Query{After: cursor, Both: true}); err != nil || len(page.Messages) != 1 {
-		t.Errorf("after the cursor there is %+v (%v), want what was sent later", page, err)
+	if later := chatAfter(t, n, ayu, cursor); len(later) != 1 {
+		t.Errorf("after the cursor there is %+v, want what was sent later", later)
 	}
 }
 

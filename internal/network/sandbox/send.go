@@ -16,7 +16,6 @@ const (
 	maxCalls = 2
 )
 
-// Limits returns how many messages a call of Send should have, and how many concurrent calls are useful.
 func (s *session) Limits() (int, int) { return maxBurst, maxCalls }
 
 // Send delivers messages and operations to the phones. A nil error means that one is committed.
@@ -24,7 +23,7 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 	b := burst{session: s, ms: ms, errs: make([]error, len(ms)), failed: map[parley.ContactID]bool{}}
 	var next []int
 	for i := range ms {
-		if s.world.faults.len() == 0 {
+		if len(s.world.queuedFaults()) == 0 {
 			next = append(next, i)
 			continue
 		}
@@ -36,7 +35,6 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 	return b.errs
 }
 
-// burst is a call of Send.
 type burst struct {
 	session *session
 	ms      []*parley.Message
@@ -54,7 +52,6 @@ func (b *burst) fail(i int, err error) {
 	b.errs[i] = err
 }
 
-// write commits some messages of the burst in one transaction.
 func (b *burst) write(ctx context.Context, which []int, copies int) {
 	if len(which) == 0 {
 		return
@@ -187,7 +184,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 		more--
 		t.arrived = append(t.arrived, delivery{p, arrival{seq: seq, id: m.ID, voice: content.Kind() == parley.KindVoice, at: t.at}})
 		if p.Replies && p.Online {
-			if _, err := w.addPhoneMessage(t.tx, p, replyTo(m)); err != nil {
+			if err := w.addPhoneMessage(t.tx, p, replyTo(m, p), nil); err != nil {
 				return err
 			}
 		}
@@ -203,13 +200,12 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	return nil
 }
 
-// replyTo is the reply of a phone that replies to every message.
-func replyTo(m *parley.Message) phoneMessage {
+func replyTo(m *parley.Message, p *phone) *Message {
 	text := fmt.Sprintf("I got your %s.", m.Content.Kind())
 	if body := m.Content.Text(); body != "" {
 		text = "You wrote: " + body
 	}
-	return phoneMessage{id: newPhoneMessageID(), content: parley.Text{Body: text}, replyTo: m.ID, at: time.Now()}
+	return p.newMessage(parley.Text{Body: text}, m.ID)
 }
 
 // applyOperation changes the message of an operation. A missing message is no error, as on the real network.

@@ -19,8 +19,13 @@ func expectBodies(t *testing.T, n *Network, number string, q Query, want ...stri
 	t.Helper()
 	page, err := n.Messages(t.Context(), "test", number, q)
 	must(t, err)
+	compareBodies(t, page.Messages, want)
+}
+
+func compareBodies(t *testing.T, list []Message, want []string) {
+	t.Helper()
 	var got []string
-	for _, m := range page.Messages {
+	for _, m := range list {
 		if m.Copies > 1 {
 			m.Body += fmt.Sprint(" x", m.Copies)
 		}
@@ -29,6 +34,27 @@ func expectBodies(t *testing.T, n *Network, number string, q Query, want ...stri
 	if !slices.Equal(got, want) {
 		t.Errorf("the phone shows %q, want %q", got, want)
 	}
+}
+
+// expectChat compares the messages of both sides after a cursor.
+func expectChat(t *testing.T, n *Network, number string, after Cursor, want ...string) {
+	t.Helper()
+	compareBodies(t, chatAfter(t, n, number, after), want)
+}
+
+// chatAfter returns the messages of both sides after a cursor, oldest first.
+func chatAfter(t *testing.T, n *Network, number string, after Cursor) []Message {
+	t.Helper()
+	page, err := n.Chat(t.Context(), "test", number, "", 1<<20)
+	must(t, err)
+	slices.Reverse(page.Messages)
+	from, err := after.seq("after")
+	must(t, err)
+	return slices.DeleteFunc(page.Messages, func(m Message) bool {
+		seq, err := m.Cursor.seq("cursor")
+		must(t, err)
+		return seq <= from
+	})
 }
 
 func takeAll(context.Context, network.Event) error { return nil }
@@ -58,7 +84,7 @@ func TestPhoneRepliesToACopyOnceAfterRestart(t *testing.T) {
 		must(t, s.Send(ctx, []*parley.Message{question, text(ayu, "another")})[0])
 	}
 	n := openNetwork(t, path)
-	expectBodies(t, n, number, Query{Both: true}, "question x2", "You wrote: question")
+	expectChat(t, n, number, "", "question x2", "You wrote: question")
 }
 
 // TestPositionOfACopyIsNotUsedAgain: a cursor from before a restart finds what comes after it.
@@ -105,10 +131,10 @@ func TestOrderOfBothDirections(t *testing.T) {
 		say("5")
 		mark()
 		for i, want := range [][]string{{"1", "2", "3", "4", "5"}, {"3", "4", "5"}, {"4", "5"}, {"5"}, {}} {
-			expectBodies(t, d.network, ayu, Query{After: cursors[i], Both: true}, want...)
+			expectChat(t, d.network, ayu, cursors[i], want...)
 		}
-		expectBodies(t, d.network, talker, Query{Both: true}, "a", "You wrote: a", "b", "You wrote: b")
-		expectBodies(t, d.network, talker, Query{After: cursors[2], Both: true}, "b", "You wrote: b")
+		expectChat(t, d.network, talker, "", "a", "You wrote: a", "b", "You wrote: b")
+		expectChat(t, d.network, talker, cursors[2], "b", "You wrote: b")
 	})
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,11 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/wait"
 )
 
 var _ network.Session = (*session)(nil)
 
-// session is a channel's connection to its world.
 type session struct {
 	world *world
 	name  string // of the account
@@ -23,7 +24,7 @@ type session struct {
 
 	ctx    context.Context // ends when the session is closed
 	cancel context.CancelFunc
-	done   chan struct{} // closed when run has ended
+	done   sync.WaitGroup // for run
 
 	up atomic.Bool // connected
 
@@ -35,13 +36,9 @@ type session struct {
 
 const loggedOutReason = "The account was logged out of this channel."
 
-// newSession connects a channel and starts the goroutine that reports to its sink.
 func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &session{world: w, name: channel.Name, sink: sink, ctx: ctx, cancel: cancel, done: make(chan struct{})}
-	if s.name == "" {
-		s.name = string(channel.Code)
-	}
+	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel}
 	if !w.session.CompareAndSwap(nil, s) {
 		cancel()
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)
@@ -53,11 +50,10 @@ func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, 
 	} else {
 		s.setStatus(parley.ChannelWorking, "")
 	}
-	go s.run()
+	s.done.Go(s.run)
 	return s, nil
 }
 
-// setStatus changes the status of the connection; the change is reported by run.
 func (s *session) setStatus(status parley.ChannelStatus, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,10 +71,9 @@ func (s *session) setStatus(status parley.ChannelStatus, reason string) {
 	}
 	s.states = append(s.states, state)
 	s.up.Store(status == parley.ChannelWorking)
-	notify(s.world.now)
+	wait.Notify(s.world.now)
 }
 
-// connected returns an error unless something can be sent now.
 func (s *session) connected() error {
 	if s.up.Load() {
 		return nil
@@ -91,35 +86,31 @@ func (s *session) connected() error {
 
 // Pair logs the account in again. There is no code to scan: it works at once.
 func (s *session) Pair(ctx context.Context) error {
-	if s.ctx.Err() != nil {
-		return network.NotConnected(nil)
-	}
-	if err := s.world.setLoggedOut(ctx, false); err != nil {
-		return err
-	}
-	s.setStatus(parley.ChannelWorking, "")
-	return nil
+	return s.setLoggedOut(ctx, false, parley.ChannelWorking, "")
 }
 
 // Logout ends the account's pairing until it is paired again.
 func (s *session) Logout(ctx context.Context) error {
+	return s.setLoggedOut(ctx, true, parley.ChannelLoggedOut, loggedOutReason)
+}
+
+func (s *session) setLoggedOut(ctx context.Context, out bool, status parley.ChannelStatus, reason string) error {
 	if s.ctx.Err() != nil {
 		return network.NotConnected(nil)
 	}
-	if err := s.world.setLoggedOut(ctx, true); err != nil {
-		return err
+	err := s.world.setLoggedOut(ctx, out)
+	if err == nil {
+		s.setStatus(status, reason)
 	}
-	s.setStatus(parley.ChannelLoggedOut, loggedOutReason)
-	return nil
+	return err
 }
 
-// Close ends the session.
 func (s *session) Close() error {
 	s.mu.Lock()
 	s.cancel()
 	s.up.Store(false)
 	s.mu.Unlock()
-	<-s.done
+	s.done.Wait()
 	s.world.session.CompareAndSwap(s, nil)
 	return nil
 }
@@ -132,13 +123,15 @@ const (
 	lastRetry  = 2 * time.Second
 )
 
-// run reports everything to the sink until the session is closed.
 func (s *session) run() {
-	defer close(s.done)
 	backlog := true // what happened before the session is still to be found
 	jobs := map[int64]*job{}
 	saveAt := time.Now().Add(saveEvery)
-	for s.reportStates() {
+	for {
+		reconnectAt, open := s.reportStates()
+		if !open {
+			break
+		}
 		var next time.Time
 		switch {
 		case !s.up.Load():
@@ -154,14 +147,14 @@ func (s *session) run() {
 		} else if unsaved {
 			next = earlier(next, saveAt)
 		}
-		s.wait(earlier(next, s.reconnectTime()))
+		s.wait(earlier(next, reconnectAt))
 	}
 	s.saveCursors()
 }
 
-// reportStates reports the changes of the connection, in order, until the sink accepted all. It returns whether the
-// session is still open.
-func (s *session) reportStates() bool {
+// reportStates reports the changes of the connection, in order, until the sink accepted all. It returns when to reconnect,
+// zero if it is not broken, and whether the session is still open.
+func (s *session) reportStates() (reconnectAt time.Time, open bool) {
 	for failures := 0; s.ctx.Err() == nil; {
 		s.mu.Lock()
 		if !s.reconnectAt.IsZero() && !time.Now().Before(s.reconnectAt) {
@@ -170,8 +163,8 @@ func (s *session) reportStates() bool {
 			continue
 		}
 		if len(s.states) == 0 {
-			s.mu.Unlock()
-			return true
+			defer s.mu.Unlock()
+			return s.reconnectAt, true
 		}
 		state := s.states[0]
 		s.mu.Unlock()
@@ -185,7 +178,7 @@ func (s *session) reportStates() bool {
 		s.states = s.states[1:]
 		s.mu.Unlock()
 	}
-	return false
+	return time.Time{}, false
 }
 
 // wait returns when there is something to do, at the latest at a time; zero: none.
@@ -216,12 +209,6 @@ func (s *session) pause(d time.Duration) {
 	}
 }
 
-func (s *session) reconnectTime() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reconnectAt
-}
-
 func (s *session) logError(what string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the session is being closed
@@ -238,10 +225,4 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// backoff is how long to wait after a number of failures in a row.
-func backoff(failures int) time.Duration {
-	if failures > 8 {
-		return lastRetry
-	}
-	return min(firstRetry<<(failures-1), lastRetry)
-}
+func backoff(failures int) time.Duration { return min(firstRetry<<min(failures-1, 8), lastRetry) }

@@ -6,16 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"parley"
 	"parley/internal/store/sqldb"
+	"parley/internal/wait"
 )
 
 // The phones of a new world, which are contacts of its channel.
-var firstPhones = []NewPhone{
+var firstPhones = []Phone{
 	{Number: "6281234567890", Name: "Ayu"},
 	{Number: "6281234567891", Name: "Budi"},
 }
@@ -28,7 +30,6 @@ type world struct {
 	id     atomic.Int64 // the row; a reset replaces it
 	code   parley.ChannelCode
 	number string // the channel's own
-	faults faultQueue
 
 	session   atomic.Pointer[session] // the open one, or nil
 	loggedOut atomic.Bool
@@ -37,18 +38,13 @@ type world struct {
 	soon chan struct{} // notified when receipts are pending, which are collected for a moment
 	now  chan struct{} // notified when something should be reported at once
 
+	mu     sync.Mutex
+	faults []Fault // the queue in memory decides; the database follows it
 	// By the id of a phone. Idle phones have no entry.
-	mu      sync.Mutex
-	typing  map[int64]time.Time // until when the channel is typing
-	waiters map[int64]*waiter   // requests that wait for the next message
-	pending map[int64]*job      // what the session has to report
-	cursors map[int64]cursors   // of phones whose row is not up to date
-}
-
-// waiter is shared by the requests that wait for the next message to one phone.
-type waiter struct {
-	arrived  chan struct{} // closed by the next message
-	requests int
+	typing  map[int64]time.Time       // until when the channel is typing
+	waiters map[int64][]chan struct{} // closed by the next message: requests wait for it
+	pending map[int64]*job            // what the session has to report
+	cursors map[int64]cursors         // of phones whose row is not up to date
 }
 
 // cursors are how far a phone was delivered and read, as positions of messages.
@@ -82,13 +78,9 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 		})
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return w, nil
+	return w, err
 }
 
-// load reads a world, or creates it.
 func (w *world) load(tx *sqldb.Tx) error {
 	var id int64
 	var number string
@@ -130,10 +122,10 @@ func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id in
 	var members []parley.ContactID
 	for _, first := range firstPhones {
 		p, err := createPhone(tx, id, first.Number)
-		if err != nil {
-			return 0, err
+		if err == nil {
+			err = PhonePatch{Name: &first.Name}.apply(tx, p.id)
 		}
-		if err := tx.Do(`UPDATE phones SET name = $1, changed = 1 WHERE id = $2`, first.Name, p.id); err != nil {
+		if err != nil {
 			return 0, err
 		}
 		members = append(members, p.contactID())
@@ -150,17 +142,16 @@ func markRemoved(tx *sqldb.Tx, id int64) error {
 
 // clear drops everything in memory and wakes the requests that wait for a message.
 func (w *world) clear() {
-	w.faults.set(nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, waiter := range w.waiters {
-		close(waiter.arrived)
+	w.faults = nil
+	for id := range w.waiters {
+		w.endWait(id)
 	}
-	w.typing, w.waiters = map[int64]time.Time{}, map[int64]*waiter{}
+	w.typing, w.waiters = map[int64]time.Time{}, map[int64][]chan struct{}{}
 	w.pending, w.cursors = map[int64]*job{}, map[int64]cursors{}
 }
 
-// setLoggedOut stores whether the channel's account is logged out.
 func (w *world) setLoggedOut(ctx context.Context, out bool) error {
 	if w.loggedOut.Load() == out {
 		return nil
@@ -177,17 +168,14 @@ func (w *world) arrived(list []delivery) {
 	w.mu.Lock()
 	for _, d := range list {
 		delete(w.typing, d.phone.id)
-		if waiter := w.waiters[d.phone.id]; waiter != nil {
-			close(waiter.arrived)
-			delete(w.waiters, d.phone.id)
-		}
+		w.endWait(d.phone.id)
 		if d.phone.Online { // else it receives the message when it is online again
 			w.job(d.phone.id).add(d)
 		}
 	}
 	w.mu.Unlock()
 	w.net.purger.grew(list)
-	notify(w.soon)
+	wait.Notify(w.soon)
 }
 
 // schedule makes the session read from the database what to report about a phone, at once.
@@ -198,7 +186,7 @@ func (w *world) schedule(phone int64, what work) {
 	w.mu.Lock()
 	w.job(phone).require(what)
 	w.mu.Unlock()
-	notify(w.now)
+	wait.Notify(w.now)
 }
 
 // job returns what is pending for a phone. The caller holds the lock.
@@ -211,7 +199,6 @@ func (w *world) job(phone int64) *job {
 	return j
 }
 
-// drainPending returns what was scheduled since the last call.
 func (w *world) drainPending() map[int64]*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,19 +212,24 @@ func (w *world) drainPending() map[int64]*job {
 func (w *world) awaitMessage(phone int64) (arrived <-chan struct{}, release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	shared := w.waiters[phone]
-	if shared == nil {
-		shared = &waiter{arrived: make(chan struct{})}
-		w.waiters[phone] = shared
-	}
-	shared.requests++
-	return shared.arrived, func() {
+	own := make(chan struct{})
+	w.waiters[phone] = append(w.waiters[phone], own)
+	return own, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if shared.requests--; shared.requests == 0 && w.waiters[phone] == shared {
+		w.waiters[phone] = slices.DeleteFunc(w.waiters[phone], func(c chan struct{}) bool { return c == own })
+		if len(w.waiters[phone]) == 0 {
 			delete(w.waiters, phone)
 		}
 	}
+}
+
+// endWait wakes the requests that wait for a message to a phone. The caller holds the lock.
+func (w *world) endWait(phone int64) {
+	for _, c := range w.waiters[phone] {
+		close(c)
+	}
+	delete(w.waiters, phone)
 }
 
 // setTyping stores until when a phone shows that the channel is typing. A time in the past ends it.
@@ -247,12 +239,4 @@ func (w *world) setTyping(phone int64, until time.Time) {
 	w.typing[phone] = until
 	now := time.Now()
 	maps.DeleteFunc(w.typing, func(_ int64, until time.Time) bool { return !until.After(now) })
-}
-
-// notify wakes the reader of a channel that holds one notification.
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
