@@ -54,7 +54,7 @@ var arrows = map[string][]string{
 		"internal/doctor",
 		"internal/feed", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/encrypt",
-		"internal/store", "internal/store/sqldb", "internal/token"},
+		"internal/store", "internal/store/sqldb", "internal/token", "internal/wait"},
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics",
 		"internal/doctor", "internal/media", "internal/wait"},
 
