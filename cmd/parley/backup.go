@@ -28,7 +28,10 @@ Files that --media stores outside the data directory are not included either.`,
 		Example: `  parley backup parley-$(date +%F).tar
   parley backup - | age -r age1… > parley.tar.age`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !c.dir().Exists() {
+			if c.onPostgres() {
+				return fail(exitUsage, app.BackupOfNode)
+			}
+			if _, running := c.dir().Running(); !running && !c.dir().Exists() {
 				return c.noData()
 			}
 			bar := c.newProgress("backup")
@@ -116,6 +119,9 @@ rotated, as far as the present database can be read.`,
 		Example: `  parley restore parley-2026-11-15.tar
   age -d parley.tar.age | parley restore - --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.onPostgres() {
+				return fail(exitUsage, app.RestoreOfNode)
+			}
 			from, size, err := c.openBackup(args[0])
 			if err != nil {
 				return err
@@ -236,6 +242,9 @@ be running. A server migrates by itself when it starts.`,
 		Example: `  parley migrate
   parley backup before.tar && parley migrate`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.onPostgres() {
+				return fail(exitUsage, app.MigrateOfNode)
+			}
 			if !c.dir().Exists() {
 				return c.noData()
 			}

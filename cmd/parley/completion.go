@@ -34,7 +34,7 @@ type entry struct {
 	State string           `json:"state"`
 }
 
-// listed completes the codes of channels, or the ids of webhooks, tokens and deliveries, of the running server. With no
+// listed completes the codes of channels, or the ids of webhooks, tokens, nodes and deliveries, of the running server. Without a
 // server there are no proposals.
 func (c *cli) listed(kind string) completer {
 	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -115,7 +115,7 @@ func (c *cli) firstArgument(cmd *cobra.Command) completer {
 	case strings.HasPrefix(words, "[CODE]"), strings.HasPrefix(words, "CODE") && cmd.Name() != "create":
 		return c.listed("channels")
 	case strings.HasPrefix(words, "ID"), strings.HasPrefix(words, "[ID…]"):
-		return c.listed(strings.TrimSuffix(cmd.Parent().Name(), "s") + "s") // tokens, webhooks, deliveries
+		return c.listed(strings.TrimSuffix(cmd.Parent().Name(), "s") + "s") // tokens, webhooks, nodes, deliveries
 	case strings.HasPrefix(words, "FILE"), cmd.HasSubCommands():
 		return nil
 	}

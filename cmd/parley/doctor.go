@@ -142,11 +142,16 @@ func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Findi
 const doctorTimeout = time.Minute
 
 func (c *cli) checkData(ctx context.Context) []doctor.Finding {
-	if _, err := os.Stat(string(c.dir())); errors.Is(err, fs.ErrNotExist) || err == nil && !c.dir().Exists() {
+	_, err := os.Stat(string(c.dir()))
+	missing := errors.Is(err, fs.ErrNotExist)
+	if !c.onPostgres() && (missing || err == nil && !c.dir().Exists()) {
 		return []doctor.Finding{{Check: "data", Level: doctor.Problem,
 			Found: fmt.Sprintf("%s holds no Parley data", c.dir()), Remedy: "parley dev, or parley serve --data DIR"}}
 	}
-	findings := doctor.Directory(string(c.dir()))
+	var findings []doctor.Finding
+	if !missing {
+		findings = doctor.Directory(string(c.dir()))
+	}
 	cfg, err := c.appConfig()
 	if err == nil {
 		var found []doctor.Finding

@@ -62,7 +62,7 @@ func newRoot(c *cli) *cobra.Command {
 	section(root, "Run", c.dev(), c.serve(), c.open())
 	section(root, "Use", c.channel(), c.token(), c.webhook(), c.deliveries(), c.send())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
-	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.config(), c.backup(), c.restore(), c.migrate())
+	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.config(), c.backup(), c.restore(), c.migrate())
 	section(root, "More", help, c.completion(root), c.version())
 	c.completeArgs(root)
 	return root

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"parley"
+	"parley/internal/app"
 	"parley/internal/diagnostics"
 )
 
@@ -400,7 +401,7 @@ func (c *cli) configShow() *cobra.Command {
 		Long: `Show every setting, its value and its origin.
 
 A setting is taken from the first of: the flag, PARLEY_NAME, the file that PARLEY_NAME_FILE names,
-the configuration file, the default. Secrets are masked.`,
+the configuration file, the default. Secrets are masked, and so is the password of a database.`,
 		Example: `  parley config show
   PARLEY_LISTEN=127.0.0.1:8000 parley config show --json`,
 		RunE: func(*cobra.Command, []string) error {
@@ -424,7 +425,11 @@ func (c *cli) shownSettings() []diagnostics.Setting {
 	shown := make([]diagnostics.Setting, len(settingTable))
 	for i, known := range settingTable {
 		v := c.set.values[known.key]
-		if known.secret && v.text != "" {
+		switch {
+		case v.text == "":
+		case known.key == keyDatabase:
+			v.text = app.ShownDatabase(v.text)
+		case known.secret:
 			v.text = "********"
 		}
 		shown[i] = diagnostics.Setting{Key: known.key, Value: v.text, Origin: v.origin}

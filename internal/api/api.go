@@ -249,6 +249,8 @@ func manageRoutes(m *router, s *server) {
 	m.add("GET /api/manage/otp", ofAdmin, query, handle(s.listOTPs))
 	m.add("GET /api/manage/overview", ofAdmin, nothing, handle(s.readOverview))
 	m.add("GET /api/manage/server", ofAdmin, nothing, handle(s.readServer))
+	m.add("GET /api/manage/nodes", ofAdmin, nothing, handle(s.listNodes))
+	m.add("POST /api/manage/nodes/{id}/drain", ofAdmin, nothing, handle(s.drainNode))
 	m.add("GET /api/manage/doctor", ofAdmin, nothing, handle(s.askDoctor))
 	m.add("POST /api/manage/backup", ofAdmin, nothing, handle(s.makeBackup))
 	m.add("GET /api/manage/backup/file", ofAdmin, nothing, work{do: s.readBackup})

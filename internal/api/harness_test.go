@@ -20,6 +20,7 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/cluster"
 	"parley/internal/encrypt"
 	"parley/internal/gateway"
 	"parley/internal/media"
@@ -86,7 +87,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 		OTP:          otp.New(otp.Config{Store: db, Keyring: keyring, Now: g.Now, Log: log}),
 		Callbacks:    callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, keyring), Log: log}),
 		Ready:        func(context.Context) error { return nil },
-		AuthFailures: 100_000, OnUntrustedProxy: func() {},
+		AuthFailures: 100_000, OnUntrustedProxy: func() {}, Cluster: cluster.Single{},
 	}}
 	for _, f := range change {
 		f(&e.config)

@@ -73,6 +73,7 @@ type serverData struct {
 	URL              string         `json:"url"`
 	LocalURL         string         `json:"local_url"` // for this machine
 	LogLevel         *logLevelData  `json:"log_level"`
+	Cluster          bool           `json:"cluster"`
 }
 
 type lastBackup struct {
@@ -96,6 +97,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
 		Channels: len(s.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.PublicURL, s.URL), LocalURL: s.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
+		Cluster: s.isNode(),
 	}
 	for name := range s.Gateway.Drivers {
 		data.Networks = append(data.Networks, string(name))

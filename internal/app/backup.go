@@ -195,6 +195,9 @@ const (
 
 // backup writes a backup to the data directory.
 func (s *server) backup(ctx context.Context) (api.Backup, error) {
+	if s.node != nil {
+		return api.Backup{}, errBackupOfNode
+	}
 	folder := s.cfg.DataDir.Backups()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return api.Backup{}, fmt.Errorf("make the folder of backups: %w", err)
@@ -207,6 +210,9 @@ func (s *server) backup(ctx context.Context) (api.Backup, error) {
 }
 
 func (s *server) writeBackup(ctx context.Context, w io.Writer) error {
+	if s.node != nil {
+		return errBackupOfNode
+	}
 	return Backup(ctx, s.data, w, func(int64, int64) {})
 }
 

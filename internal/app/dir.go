@@ -86,7 +86,8 @@ func (d Dir) tighten(mode fs.FileMode, log *slog.Logger) error {
 		return fmt.Errorf("look into the data directory: %w", err)
 	}
 	_, noSettings := os.Stat(d.Settings())
-	if len(entries) > 0 && !d.Exists() && noSettings != nil {
+	_, noKey := os.Stat(d.Key()) // a new node has only that
+	if len(entries) > 0 && !d.Exists() && noSettings != nil && noKey != nil {
 		return configErrorf("%s is open to other users (mode %04o) and contains other files. Give another directory with --data.", d, mode)
 	}
 	if err := os.Chmod(string(d), 0o700); err != nil {

@@ -1,14 +1,12 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -18,6 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/cluster"
+	"parley/internal/doctor"
 	"parley/internal/encrypt"
 	"parley/internal/store"
 	"parley/internal/store/sqldb"
@@ -101,35 +100,23 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 		s.data, err = OpenData(ctx, s.cfg.DataDir, s.log)
 		return err
 	}
-	err = s.joinCluster(ctx)
-	if _, explained := errors.AsType[*DataError](err); err != nil && !explained {
-		err = &DataError{fmt.Sprintf("The database %s cannot be used: %s.", sqldb.Redacted(s.cfg.Database), strings.TrimSuffix(err.Error(), "."))}
-	}
-	return err
+	return s.cfg.explainDatabase(s.joinCluster(ctx))
 }
 
 func (s *server) joinCluster(ctx context.Context) error {
-	keyFile := cmp.Or(s.cfg.SecretKeyFile, s.cfg.DataDir.Key())
 	stored, err := cluster.StoredKeyPrint(ctx, s.cfg.Database)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(keyFile); errors.Is(err, fs.ErrNotExist) && (stored != nil || s.cfg.SecretKeyFile != "") {
-		return &DataError{fmt.Sprintf("%s is missing. All nodes on one database share one key: copy secret.key from the data directory "+
-			"of another node, or name it with --secret-key-file. Nothing was changed.", keyFile)}
+	if err := s.cfg.checkKeyFile(stored); err != nil {
+		return err
 	}
-	keyring, err := encrypt.OpenKeyFile(keyFile)
+	keyring, err := encrypt.OpenKeyFile(s.cfg.keyFile())
 	if err != nil {
 		return err
 	}
-	keys := keyring.Derive("fingerprint of the key file")
-	print := keys[len(keys)-1][:16] // of the oldest key: newer ones may be added
-	if stored != nil && !bytes.Equal(stored, print) {
-		return &DataError{fmt.Sprintf("%s is not the key that this database was made with. Copy secret.key from the data directory "+
-			"of another node. Nothing was changed.", keyFile)}
-	}
 	s.node = cluster.New(cluster.Config{
-		Database: s.cfg.Database, URL: s.nodeURL, Version: s.cfg.Version, KeyPrint: print, Log: s.log, Metrics: s.metrics,
+		Database: s.cfg.Database, URL: s.nodeURL, Version: s.cfg.Version, KeyPrint: keyPrint(keyring), Log: s.log, Metrics: s.metrics,
 		Joined:   func(int64) { s.noteJoin() },
 		Acquired: func(ctx context.Context) error { return s.channelsChanged(ctx) },
 		Changed:  s.noteChange,
@@ -264,9 +251,6 @@ func (s *server) handOver() {
 	}
 }
 
-// maxClockOffset is how far the clock may be from the database's before other nodes should get the requests.
-const maxClockOffset = 30 * time.Second
-
 // checkNodeReady returns nil if this node can serve requests.
 func (s *server) checkNodeReady() error {
 	if s.node == nil {
@@ -277,7 +261,7 @@ func (s *server) checkNodeReady() error {
 		return parley.Errorf(parley.Unavailable, "The node is drained.")
 	case s.node.Remaining() < 2*time.Second:
 		return parley.Errorf(parley.Unavailable, "The node could not renew its membership of the cluster.")
-	case offset > maxClockOffset:
+	case offset > doctor.MaxNodeClock:
 		return parley.Errorf(parley.Unavailable, "The clock of this machine is %s off from the database's.", offset.Round(time.Second))
 	}
 	return nil

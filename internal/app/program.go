@@ -48,6 +48,7 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 	if ahead, known := s.gateway.ClockAhead(); known {
 		findings = append(findings, doctor.Clock(ahead))
 	}
+	findings = append(findings, s.examineNodes(ctx)...)
 	findings = append(findings, s.examineReady(ctx), s.reach().Look())
 	findings = append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
 	return append(findings, doctor.FFmpeg(ctx))
@@ -55,7 +56,10 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 
 // examineData checks the database, and the channels and webhooks in it.
 func (c Config) examineData(ctx context.Context, data *Data, channels []parley.Channel, running bool) []doctor.Finding {
-	findings := []doctor.Finding{examineDatabase(ctx, data)}
+	var findings []doctor.Finding
+	if c.Database == "" { // else examineNodes checks it
+		findings = append(findings, examineDatabase(ctx, data))
+	}
 	findings = append(findings, doctor.Channels(channels, running)...)
 	findings = append(findings, doctor.Simulated(channels, c.Dev)...)
 	findings = append(findings, doctor.WhatsApp(channels, c.Version, time.Now())...)
@@ -78,6 +82,9 @@ func (c Config) examineData(ctx context.Context, data *Data, channels []parley.C
 // ExamineOffline checks a data directory without a server. It changes nothing; a database of another version is only
 // reported.
 func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
+	if cfg.Database != "" {
+		return cfg.examineCluster(ctx)
+	}
 	dir := cfg.DataDir
 	lock, err := dir.acquire("parley doctor", cfg.Log)
 	if err != nil {

@@ -99,3 +99,15 @@ func (a Attempt) String() string {
 type Secret struct {
 	Secret string `json:"secret"`
 }
+
+// Node is a node of a cluster.
+type Node struct {
+	ID        string    `json:"id"`
+	URL       string    `json:"url"`
+	Version   string    `json:"version"`
+	State     string    `json:"state"`
+	Self      bool      `json:"self"`
+	Shards    int       `json:"shards"`
+	StartedAt time.Time `json:"started_at"`
+	RenewedAt time.Time `json:"renewed_at"`
+}

@@ -374,6 +374,12 @@ func (c *Cluster) Drain(ctx context.Context, id int64) (found bool, err error) {
 		return err
 	})
 	if err == nil {
+		c.mu.Lock()
+		if n, known := c.nodes[id]; known && found {
+			n.Draining = true
+			c.nodes[id] = n
+		}
+		c.mu.Unlock()
 		wait.Notify(c.announce)
 	}
 	return found, err

@@ -39,7 +39,7 @@ func Database(path string, size int64, checked bool, unwritable error) Finding {
 		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk"}
 	}
 	if unwritable != nil {
-		return Finding{"data", Problem, "the database cannot be written to: " + Reason(unwritable), ""}
+		return Unwritable(unwritable)
 	}
 	state := "not checked for damage"
 	if checked {
@@ -51,6 +51,11 @@ func Database(path string, size int64, checked bool, unwritable error) Finding {
 		f.Level, f.Remedy = Warning, "make room on the disk"
 	}
 	return f
+}
+
+// Unwritable says why writes fail.
+func Unwritable(err error) Finding {
+	return Finding{"data", Problem, "the database cannot be written to: " + Reason(err), ""}
 }
 
 // Reason is the text of an error for people, without its cause.

@@ -195,9 +195,11 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/channel/health", "", As(e.Global), On("shop"))
 	do("POST", "/api/manage/channels/shop/start", "", admin)
 	do("GET", "/api/manage/channels/shop/timeline", "", admin)
-	for _, path := range []string{"server", "overview", "doctor"} {
+	for _, path := range []string{"server", "overview", "doctor", "nodes"} {
 		do("GET", "/api/manage/"+path, "", admin)
 	}
+	e.Post("/api/manage/nodes/1/drain", "", admin).Expect(http.StatusBadRequest) // for nodes on PostgreSQL only
+	done["POST /api/manage/nodes/{id}/drain"] = true
 	do("PATCH", "/api/manage/log-level", `{"level":"debug","minutes":1}`, admin)
 	do("POST", "/api/manage/backup", "", admin)
 	do("GET", "/api/manage/backup/file", "", admin)

@@ -4,7 +4,7 @@ import { route, go } from './router.js';
 import { routes } from './routes.js';
 import { signIn } from './api.js';
 import { live, startLive } from './live.js';
-import { startState, masked, paletteOpen } from './state.js';
+import { startState, isOffered, masked, paletteOpen } from './state.js';
 import { startChecklist } from './checklist.js';
 import { useKeys } from './keys.js';
 import { startTitle } from './shell/title.js';
@@ -22,7 +22,7 @@ function App() {
     ['mod+k', t('keys.palette'), palette],
     ['/', t('keys.search'), search],
     ['.', t('keys.mask'), () => { masked.value = !masked.value; }],
-    ...routes.filter((entry) => entry.key).map((entry) => [`g ${entry.key}`, t('keys.go', { page: t(`page.${entry.name}`) }), () => go(address(entry))]),
+    ...routes.filter((entry) => entry.key && isOffered(entry)).map((entry) => [`g ${entry.key}`, t('keys.go', { page: t(`page.${entry.name}`) }), () => go(address(entry))]),
   ], 'general');
   // The palette closes by the key that opened it.
   useEffect(() => {

@@ -1,4 +1,5 @@
-// The table of pages: address, file, icon, and the key after "g" that goes there. Imports are written out, so
+// The table of pages: address, file, icon, and the key after "g" that goes there. A page of a cluster is offered
+// only by its nodes. Imports are written out, so
 // that a check of the sources sees a page that is missing.
 export const routes = [
   { name: 'overview', path: '/', load: () => import('./pages/overview.js'), icon: 'overview', key: 'o', rail: true },
@@ -10,6 +11,7 @@ export const routes = [
   { name: 'webhooks', path: '/webhooks/:id?', load: () => import('./pages/webhooks.js'), icon: 'webhooks', key: 'w', rail: true },
   { name: 'tokens', path: '/tokens', load: () => import('./pages/tokens.js'), icon: 'tokens', key: 'k', rail: true },
   { name: 'recipes', path: '/api-recipes/:recipe?', load: () => import('./pages/recipes.js'), icon: 'api', key: 'a', rail: true },
+  { name: 'nodes', path: '/nodes', load: () => import('./pages/nodes.js'), icon: 'nodes', key: 'n', rail: true, cluster: true },
   { name: 'settings', path: '/settings', load: () => import('./pages/settings.js'), icon: 'settings', key: 's' },
   { name: 'login', path: '/login', load: () => import('./pages/login.js'), bare: true },
 ];

@@ -43,6 +43,9 @@ export const faults = computed(() => channels.value.reduce((sum, channel) => sum
 /** What GET /manage/server says. */
 export const server = signal(null);
 
+/** Whether a route is offered here: pages of a cluster only where the server is a node of one. */
+export const isOffered = (entry) => !entry.cluster || server.value?.cluster === true;
+
 export function startState() {
   const load = () => {
     reloadChannels().catch(() => {});

@@ -20,6 +20,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/encrypt"
 	"parley/internal/parleytest"
+	"parley/internal/postgrestest"
 )
 
 // operation is one method of one path, as the OpenAPI document has it.
@@ -86,6 +87,8 @@ func unasked(path string, op *openapi3.Operation) int {
 		return http.StatusBadRequest
 	case needsQuery:
 		return http.StatusUnprocessableEntity
+	case strings.HasSuffix(path, "/drain") && !postgrestest.Running(): // for nodes on PostgreSQL only
+		return http.StatusBadRequest
 	case strings.Contains(path, "{code}"), strings.Contains(path, "{id}"), strings.Contains(path, "{message_id}"):
 		return http.StatusNotFound
 	}

@@ -47,6 +47,13 @@ func Redacted(path string) string {
 	if err != nil {
 		return "postgres://…"
 	}
+	query := u.Query()
+	for _, name := range []string{"password", "sslpassword"} { // libpq reads them here, too
+		if query.Has(name) {
+			query.Set(name, "xxxxx")
+			u.RawQuery = query.Encode()
+		}
+	}
 	return u.Redacted()
 }
 

@@ -136,12 +136,12 @@ function Server() {
       [t('version'), `${info.version}${info.go_version ? ` (${info.go_version})` : ''}`],
       [t('upTime'), html`${duration(Math.max(0, up))} <span class="muted">${t('since', { time: html`<${Time} at=${info.started_at} />` })}</span>`],
       [t('database'), t('databaseSize', { size: bytes(info.database_bytes), free: bytes(info.data_dir_free_bytes) })],
-      [t('backup'), info.last_backup ? html`<${Time} at=${info.last_backup.at} ago /> <span class="muted clip" title=${info.last_backup.path}>${info.last_backup.path}</span>` : t('noBackup')],
+      [t('backup'), !info.cluster && (info.last_backup ? html`<${Time} at=${info.last_backup.at} ago /> <span class="muted clip" title=${info.last_backup.path}>${info.last_backup.path}</span>` : t('noBackup'))],
       [t('address'), html`<span class="row"><code>${info.url}</code><${Copy} text=${info.url} what=${t('address')} /></span>`],
       [t('metrics'), html`<code>${info.local_url}/metrics</code>`],
       [core('page.channels'), num(channels.value.length)],
     ]} />
-    ${!info.last_backup && info.mode === 'serve' && html`<${Note} kind="warn">${t('backupHint')} <a href=${href('/settings')}>${core('page.settings')}</a><//>`}
+    ${!info.last_backup && !info.cluster && info.mode === 'serve' && html`<${Note} kind="warn">${t('backupHint')} <a href=${href('/settings')}>${core('page.settings')}</a><//>`}
   <//>`;
 }
 

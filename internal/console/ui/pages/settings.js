@@ -67,6 +67,7 @@ function Backup({ info, reload }) {
     toast(t('backupMade', { size: bytes(data.bytes) }), { kind: 'good' });
     await reload();
   };
+  if (info.cluster) return html`<${Card} title=${t('backup')}><p>${t('backupCluster', { media: html`<code>--media</code>` })}</p><//>`;
   const last = info.last_backup;
   return html`<${Card} title=${t('backup')} actions=${html`<${AsCode} small request=${{ method: 'POST', path: '/api/manage/backup' }} />`}>
     <${Facts} rows=${[

@@ -4,7 +4,7 @@ import { html, useState, useEffect, useRef, useId, signal } from '../view.js';
 import { api } from '../api.js';
 import { go, href } from '../router.js';
 import { routes } from '../routes.js';
-import { channels, chosen, lineOf, masked, pinned, paletteOpen, shortcuts, setTheme, select } from '../state.js';
+import { channels, chosen, isOffered, lineOf, masked, pinned, paletteOpen, shortcuts, setTheme, select } from '../state.js';
 import { active, keyName, useKeys } from '../keys.js';
 import { Icon } from '../parts/icon.js';
 import { phone, mask, number } from '../parts/who.js';
@@ -23,7 +23,7 @@ const flip = (value) => () => { value.value = !value.value; };
 
 /** Everything that can be found: {group, label, more: [texts], icon, key, run}. */
 function entries(found) {
-  const pages = routes.filter((entry) => entry.icon).map((entry) => ({
+  const pages = routes.filter((entry) => entry.icon && isOffered(entry)).map((entry) => ({
     group: 'pages', label: t(`page.${entry.name}`), icon: entry.icon, key: `g ${entry.key}`, run: () => go(address(entry)),
   }));
   const actions = active.value.filter(([, , group]) => group === 'page').map(([key, label]) => {

@@ -2,7 +2,7 @@
 import { html, useState, classes, boot } from '../view.js';
 import { href, route } from '../router.js';
 import { routes } from '../routes.js';
-import { server, theme, setTheme, lang, setLang, languages } from '../state.js';
+import { server, isOffered, theme, setTheme, lang, setLang, languages } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
@@ -11,7 +11,7 @@ import { texts } from '../i18n.js';
 
 const t = texts('core');
 
-const main = routes.filter((entry) => entry.rail);
+const main = () => routes.filter((entry) => entry.rail && isOffered(entry));
 export const address = (entry) => href(entry.path.replace(/\/:.*/, '') || '/');
 const isCurrent = (entry) => entry.name === route.value.name || entry.name === route.value.within;
 
@@ -25,7 +25,7 @@ const themeIcons = { auto: 'auto', light: 'sun', dark: 'moon' };
 export function Rail() {
   const nextTheme = themes[(themes.indexOf(theme.value) + 1) % themes.length];
   return html`<nav class="rail" aria-label=${t('pages')}>
-    <div class="rail-main">${main.map((entry) => html`<${Item} key=${entry.name} entry=${entry} />`)}</div>
+    <div class="rail-main">${main().map((entry) => html`<${Item} key=${entry.name} entry=${entry} />`)}</div>
     <div class="rail-foot">
       <${Item} entry=${settings} />
       <${LanguagePicker} />
@@ -46,9 +46,9 @@ export const LanguagePicker = () => html`<label class="language"><${Icon} name="
 export function BottomBar() {
   const [open, setOpen] = useState(false);
   const close = () => setOpen(false);
-  const others = [...main.slice(4), settings];
+  const others = [...main().slice(4), settings];
   return html`<nav class="bottom-bar" aria-label=${t('pages')}>
-      ${main.slice(0, 4).map((entry) => html`<${Item} key=${entry.name} entry=${entry} />`)}
+      ${main().slice(0, 4).map((entry) => html`<${Item} key=${entry.name} entry=${entry} />`)}
       <button type="button" class=${classes('rail-item', others.some(isCurrent) && 'on')} aria-haspopup="dialog" onClick=${() => setOpen(true)}><${Icon} name="more" size=${20} /><span>${t('more')}</span></button>
     </nav>
     <${Dialog} open=${open} title=${t('more')} onClose=${close}>

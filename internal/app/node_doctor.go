@@ -1,0 +1,136 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/internal/cluster"
+	"parley/internal/doctor"
+	"parley/internal/encrypt"
+	"parley/internal/store/sqldb"
+)
+
+// Where the data of a node is, for commands that work on files.
+const (
+	BackupOfNode = "The data of this node is in PostgreSQL. Back it up with pg_dump or the tools of your provider. " +
+		"Store secret.key and the files in --media with it."
+	RestoreOfNode = "The data of this node is in PostgreSQL. Stop all nodes, then restore it with pg_restore or the tools of your provider."
+	MigrateOfNode = "The data of this node is in PostgreSQL. A node migrates it when it starts."
+)
+
+var errBackupOfNode = parley.Errorf(parley.BadRequest, BackupOfNode)
+
+// ShownDatabase is the address of a database without its password.
+func ShownDatabase(address string) string { return sqldb.Redacted(address) }
+
+// keyFile is the file with the key that all nodes share.
+func (c Config) keyFile() string { return cmp.Or(c.SecretKeyFile, c.DataDir.Key()) }
+
+// keyPrint is the fingerprint of the oldest key: newer ones may be added.
+func keyPrint(keyring *encrypt.Keyring) []byte {
+	keys := keyring.Derive("fingerprint of the key file")
+	return keys[len(keys)-1][:16]
+}
+
+// examineNodes checks the database and the nodes on it; nothing if the database is a file.
+func (s *server) examineNodes(ctx context.Context) []doctor.Finding {
+	if s.node == nil {
+		return nil
+	}
+	findings, nodes, err := s.cfg.inspect(ctx)
+	if err != nil {
+		return []doctor.Finding{doctor.Broken(err)}
+	}
+	writing, cancel := context.WithTimeout(ctx, writableFor)
+	defer cancel()
+	if err := s.data.Store.Writable(writing); err != nil {
+		findings[0] = doctor.Unwritable(err)
+	}
+	id := s.node.ID()
+	for i := range nodes {
+		nodes[i].Self = nodes[i].ID == id
+	}
+	return append(findings, doctor.Nodes(nodes, true)...)
+}
+
+// examineCluster checks the key file, the database and the nodes on it without a running node.
+func (c Config) examineCluster(ctx context.Context) ([]doctor.Finding, error) {
+	findings, nodes, err := c.inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(findings, doctor.Nodes(nodes, false)...), nil
+}
+
+// inspect checks the database and the key file, and tries the address of every node.
+func (c Config) inspect(ctx context.Context) ([]doctor.Finding, []doctor.Node, error) {
+	found, err := cluster.Inspect(ctx, c.Database)
+	if err != nil {
+		return nil, nil, c.explainDatabase(err)
+	}
+	findings := doctor.Postgres{Address: sqldb.Redacted(c.Database), Version: found.Version, Size: found.Size,
+		Commit: found.Commit, Standbys: found.Standbys, Ahead: found.Ahead}.Look()
+	if err := c.checkKeyFile(found.KeyPrint); err != nil {
+		findings = append(findings, doctor.Finding{Check: "key", Level: doctor.Problem, Found: err.Error()})
+	}
+	nodes, err := c.reachNodes(ctx, found.Nodes)
+	return findings, nodes, err
+}
+
+// explainDatabase says why the database cannot be used.
+func (c Config) explainDatabase(err error) error {
+	if _, explained := errors.AsType[*DataError](err); err == nil || explained {
+		return err
+	}
+	return &DataError{fmt.Sprintf("The database %s cannot be used: %s.", sqldb.Redacted(c.Database), strings.TrimSuffix(err.Error(), "."))}
+}
+
+// checkKeyFile returns an error if the key file is not the one that the database was made with; stored may be nil.
+func (c Config) checkKeyFile(stored []byte) error {
+	path := c.keyFile()
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if stored == nil && c.SecretKeyFile == "" {
+			return nil // the first node creates it
+		}
+		return &DataError{fmt.Sprintf("%s is missing. All nodes on one database share one key: copy secret.key from the data directory "+
+			"of another node, or name it with --secret-key-file. Nothing was changed.", path)}
+	}
+	keyring, err := encrypt.OpenKeyFile(path)
+	if err != nil {
+		return err
+	}
+	if stored != nil && !bytes.Equal(stored, keyPrint(keyring)) {
+		return &DataError{fmt.Sprintf("%s is not the key that this database was made with. Copy secret.key from the data directory "+
+			"of another node. Nothing was changed.", path)}
+	}
+	return nil
+}
+
+// reachNodes tries the addresses of the nodes, all at the same time.
+func (c Config) reachNodes(ctx context.Context, found []cluster.Node) ([]doctor.Node, error) {
+	tls, err := c.nodeTLS()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: tls, TLSHandshakeTimeout: time.Second, DisableKeepAlives: true}
+	nodes := make([]doctor.Node, len(found))
+	var trying sync.WaitGroup
+	for i, n := range found {
+		trying.Go(func() {
+			nodes[i] = doctor.Node{ID: n.ID, URL: n.URL, Draining: n.Draining, Shards: n.Shards,
+				Unreachable: doctor.ReachNode(ctx, transport, n.URL)}
+		})
+	}
+	trying.Wait()
+	return nodes, nil
+}

@@ -1,0 +1,175 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Postgres is the database of a cluster.
+type Postgres struct {
+	Address          string // without its password
+	Version          string
+	Size             int64
+	Commit, Standbys string // synchronous_commit, synchronous_standby_names
+	// Ahead is how far the clock of this machine is ahead of the database's.
+	Ahead time.Duration
+}
+
+// Look reports the database, its standby and its clock.
+func (p Postgres) Look() []Finding {
+	about := fmt.Sprintf("PostgreSQL %s at %s, %s, synchronous_commit=%s", p.Version, p.Address, Size(p.Size), p.Commit)
+	findings := []Finding{{"data", Fine, about, ""}}
+	if p.Standbys == "" { // a hint: a provider may replicate the disk instead
+		findings = append(findings, Finding{"standby", Fine, "none is synchronous: if the database's disk is lost, so are its newest messages",
+			"set synchronous_standby_names, unless your provider replicates the disk"})
+	}
+	return append(findings, databaseClock(p.Ahead))
+}
+
+// MaxNodeClock is how far the clock of a node may be from the database's.
+const MaxNodeClock = 30 * time.Second
+
+func databaseClock(ahead time.Duration) Finding {
+	f := Finding{Check: "database clock", Level: Fine, Found: "agrees with this machine's"}
+	off := ahead.Abs()
+	if off <= clockOff {
+		return f
+	}
+	word := "ahead of"
+	if ahead < 0 {
+		word = "behind"
+	}
+	f.Level, f.Remedy = Warning, "set both clocks by network time (NTP)"
+	f.Found = fmt.Sprintf("The clock of this machine is %s %s the database's.", Lasted(off), word)
+	if off > MaxNodeClock {
+		f.Level = Problem
+		f.Found += " The node is not ready because of it."
+	}
+	return f
+}
+
+// Node is a node of the cluster.
+type Node struct {
+	ID             int64
+	URL            string
+	Draining, Self bool
+	Shards         int
+	Unreachable    error // why it cannot be reached from here; nil: it can
+}
+
+// Nodes reports the nodes. Without a running node, none of them is this one.
+func Nodes(nodes []Node, running bool) []Finding {
+	var own *Node
+	var findings []Finding
+	for i, n := range nodes {
+		if n.Self {
+			own = &nodes[i]
+		}
+		if n.Unreachable != nil {
+			findings = append(findings, unreachable(n))
+		}
+	}
+	if !running {
+		return append(findings, Finding{"nodes", Fine, Count(len(nodes), "node") + " in the database", ""})
+	}
+	if own == nil {
+		return append(findings, Finding{"nodes", Problem, "this node is not a member of the cluster now: it could not renew its membership",
+			"read its log; check the connection to the database"})
+	}
+	if f, alone := onlyHere(*own, nodes); alone {
+		findings = append(findings, f)
+	}
+	return append(findings, own.look(nodes))
+}
+
+// look reports this node among all.
+func (n Node) look(nodes []Node) Finding {
+	serving := countNodes(nodes, func(n Node) bool { return !n.Draining })
+	f := Finding{Check: "nodes", Level: Fine}
+	f.Found = fmt.Sprintf("%s, this is node %d with %s", Count(len(nodes), "node"), n.ID, Count(n.Shards, "shard"))
+	switch {
+	case n.Draining && serving == 0:
+		f.Level, f.Found, f.Remedy = Problem, "this node is draining, and no other node serves channels", "start it again, or start another node"
+	case n.Draining:
+		f.Level, f.Remedy = Warning, "start it again to serve channels"
+		f.Found += ". It is draining: it hands its channels over and gets no others"
+	case serving == 1:
+		f.Level, f.Remedy = Warning, "start another node with the same --database and secret.key"
+		f.Found += ". No other node serves channels: if this one stops, nothing is sent"
+	}
+	return f
+}
+
+func countNodes(nodes []Node, is func(Node) bool) (n int) {
+	for _, one := range nodes {
+		if is(one) {
+			n++
+		}
+	}
+	return n
+}
+
+func unreachable(n Node) Finding {
+	if n.Self {
+		return Finding{"nodes", Problem,
+			fmt.Sprintf("other nodes cannot reach this node: %s does not work from here either: %v", n.URL, n.Unreachable),
+			"correct --node-url and --node-listen of this node"}
+	}
+	return Finding{"nodes", Problem, fmt.Sprintf("node %d cannot be reached at %s: %v", n.ID, n.URL, n.Unreachable),
+		"check that node's --node-url and --node-listen, and firewalls between the machines"}
+}
+
+// onlyHere reports an address of this node that other machines cannot use.
+func onlyHere(own Node, nodes []Node) (Finding, bool) {
+	elsewhere := countNodes(nodes, func(n Node) bool { return !n.Self && !isOnLoopback(n.URL) })
+	if elsewhere == 0 || !isOnLoopback(own.URL) {
+		return Finding{}, false
+	}
+	return Finding{"nodes", Problem,
+		fmt.Sprintf("nodes on other machines cannot reach this node: %s is an address of this machine only", own.URL),
+		"set --node-listen and --node-url"}, true
+}
+
+func isOnLoopback(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && IsLoopback(u.Hostname())
+}
+
+// reachLimit is how long a node may take to respond.
+const reachLimit = 2 * time.Second
+
+// ReachNode tries the address of a node. A node refuses a request that no other node signed: that is the expected response.
+func ReachNode(ctx context.Context, transport http.RoundTripper, address string) error {
+	if address == "" {
+		return errors.New("it has no --node-url")
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/livez", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := transport.RoundTrip(req)
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("no response within %s", reachLimit)
+	}
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode != http.StatusForbidden || kind != "application/json" {
+		return fmt.Errorf("the response is %s, so this is not the address for other nodes", resp.Status)
+	}
+	return nil
+}
