@@ -18,8 +18,8 @@ LIMIT    := -timeout 40m
 PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./internal/network/whatsapp ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check extra race kills browser screenshots bench torture cover release clean \
-	deploy-check needs browser-needs deploy-needs fmt static tidy generated
+.PHONY: help run build test check extra race kills postgres browser screenshots bench torture cover release clean \
+	deploy-check needs browser-needs postgres-needs deploy-needs fmt static tidy generated
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ test: needs ## Run the tests of every package
 
 check: test extra ## Run everything that a change must pass
 
-extra: fmt static tidy generated kills race browser ## Run what check does beyond test
+extra: fmt static tidy generated kills postgres race browser ## Run what check does beyond test
 
 # The detector makes everything about eight times slower. Tests without concurrency are skipped, and the loops are shorter.
 # Random stanzas are skipped because whatsmeow itself closes a channel that it may be sending on (docs/whatsapp.md).
@@ -55,6 +55,12 @@ kills: needs ## Run the tests that kill the server and the random ones, in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
 		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
 
+# Those that use PostgreSQL, and three nodes that are killed, stopped and paused once.
+postgres: export PARLEY_POSTGRES=1
+postgres: needs postgres-needs ## Run the tests on PostgreSQL
+	$(RUNTESTS) $(LIMIT) -count=1 -run 'Postgres|Member|Cluster|Node|Restart' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api \
+		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./cmd/parley
+
 browser: needs browser-needs ## Run the tests of the console in a browser
 	cd $(BROWSER) && go vet ./...
 	$(RUNTESTS) -C $(BROWSER) $(LIMIT) -shuffle=on ./...
@@ -65,9 +71,12 @@ screenshots: needs browser-needs ## Regenerate the console screenshots in docs/i
 bench: build ## Measure performance, as ratios of one run
 	go run ./internal/bench
 
-torture: needs ## Kill the server repeatedly under load, for hours
-	PARLEY_KILLS=120 PARLEY_MESSAGES=30000 PARLEY_INBOUND=10000 PARLEY_OUTAGE=10s go test -count=1 -v -timeout 4h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
+# NIGHT=1 does ten times as much.
+N := $(if $(NIGHT),0,)
+torture: needs postgres-needs ## Kill the server and nodes repeatedly under load, for hours
+	PARLEY_KILLS=120$(N) PARLEY_MESSAGES=30000$(N) PARLEY_INBOUND=10000$(N) PARLEY_OUTAGE=10s go test -count=1 -v -timeout 40h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
 	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
+	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) go test -count=1 -v -timeout 20h ./internal/e2e/cluster
 
 cover: needs ## Show the test coverage
 	go test -coverprofile=cover.out -coverpkg=./... ./...
@@ -106,6 +115,9 @@ needs:
 	@[ -n "$(CC_FOUND)" ] || $(call install,gcc libc6-dev,for the race detector)
 	@command -v ffmpeg >/dev/null || $(call install,ffmpeg,it converts audio)
 	@command -v curl >/dev/null || $(call install,curl,it sends the requests of the README)
+
+postgres-needs:
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || $(call install,postgresql,the database of several nodes)
 
 browser-needs:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(call install,chromium fonts-liberation,it shows the console)

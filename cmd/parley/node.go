@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -46,13 +47,15 @@ func nodeCells(n *client.Node) []any {
 
 func (c *cli) nodeDrain() *cobra.Command {
 	return &cobra.Command{
-		Use:   "drain ID",
+		Use:   "drain [ID]",
 		Short: "Make a node hand its channels over to other nodes",
-		Long: `Make a node hand its channels over to other nodes, before you stop it. It gets no others until it is started again. A
-node also does this by itself when it gets SIGTERM. The last node that serves channels cannot be drained.`,
+		Long: `Make a node hand its channels over to other nodes, before you stop it. It gets no others until it is started again.
+Without an ID it is the node of this data directory. A node also does this by itself when it gets SIGTERM. The
+last node that serves channels cannot be drained.`,
 		Example: `  parley node drain 7
   parley node list --json | jq -r '.[] | select(.version == "0.2.0") | .id' | xargs -n1 parley node drain`,
-		RunE: c.onResource("node", func(ctx context.Context, api *client.Client, id string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: c.onNode(func(ctx context.Context, api *client.Client, id string) error {
 			r, err := api.Post(ctx, client.Path("nodes", id, "drain"), nil, nil)
 			if err == nil {
 				c.hint("Node %s hands its channels over. See how far it is with: parley node list", id)
@@ -64,3 +67,24 @@ node also does this by itself when it gets SIGTERM. The last node that serves ch
 
 // onPostgres reports whether the settings name a PostgreSQL database.
 func (c *cli) onPostgres() bool { return c.set.text(keyDatabase) != "" }
+
+// onNode makes the body of a command about a node: the one of the argument, else that of the data directory.
+func (c *cli) onNode(do func(context.Context, *client.Client, string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return c.onResource("node", do)(cmd, args)
+		}
+		return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+			var nodes []client.Node
+			if _, err := api.Get(ctx, client.Path("nodes"), nil, &nodes); err != nil {
+				return err
+			}
+			for _, n := range nodes {
+				if n.Self {
+					return do(ctx, api, fmt.Sprint(n.ID))
+				}
+			}
+			return fail(exitUsage, "The database is a file, so this server is not a node of a cluster")
+		})
+	}
+}

@@ -16,9 +16,6 @@ import (
 // three nodes with the settings of the file, and the proxy. Messages are sent through the proxy while a node is stopped, a node
 // is killed, and the primary fails. Each must be accepted, at the latest when it is repeated with its key.
 func TestCluster(t *testing.T) {
-	if planned(t)["PARLEY_DATABASE"] {
-		t.Skip("the source does not run on PostgreSQL yet: see planned.txt")
-	}
 	t.Parallel()
 	p := newPostgres(t)
 	stopPrimary := p.startPrimary()

@@ -2,7 +2,6 @@ package check
 
 import (
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,23 +9,11 @@ import (
 	"testing"
 )
 
-// planned returns the names of planned.txt: metrics, settings and commands that the source does not have yet.
-func planned(t *testing.T) map[string]bool {
-	t.Helper()
-	names := map[string]bool{}
-	for line := range strings.Lines(read(t, "planned.txt")) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			names[line] = true
-		}
-	}
-	return names
-}
-
 // metrics returns the names of the metrics in the source.
 func metrics(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	registered := regexp.MustCompile(`Name:\s+"(parley_[a-z0-9_]+)"`)
+	registered := regexp.MustCompile(`(?:Name:\s+|counter\()"(parley_[a-z0-9_]+)"`)
 	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -59,7 +46,7 @@ var others = []string{"up", "process_start_time_seconds", "process_cpu_seconds_t
 
 // TestMetricsExist fails on a metric in the alerts or the dashboard that no node has.
 func TestMetricsExist(t *testing.T) {
-	source, soon := metrics(t), planned(t)
+	source := metrics(t)
 	if len(source) < 10 {
 		t.Fatalf("the source has %d metrics, which cannot be all", len(source))
 	}
@@ -68,7 +55,7 @@ func TestMetricsExist(t *testing.T) {
 	for _, file := range []string{"monitoring/alerts.yaml", "monitoring/alerts_test.yaml", "monitoring/dashboard.json"} {
 		for _, name := range used.FindAllString(read(t, deploy, file), -1) {
 			short := ofHistogram.ReplaceAllString(name, "")
-			if !source[name] && !source[short] && !soon[name] && !soon[short] && !slices.Contains(others, name) {
+			if !source[name] && !source[short] && !slices.Contains(others, name) {
 				t.Errorf("%s: no metric is called %s", file, name)
 			}
 		}
@@ -77,7 +64,7 @@ func TestMetricsExist(t *testing.T) {
 
 // TestSettingsExist fails on a variable that Parley does not read.
 func TestSettingsExist(t *testing.T) {
-	source, soon := settings(t), planned(t)
+	source := settings(t)
 	if len(source) < 10 {
 		t.Fatalf("the source has %d settings, which cannot be all", len(source))
 	}
@@ -88,20 +75,9 @@ func TestSettingsExist(t *testing.T) {
 	for file, text := range texts {
 		for _, name := range regexp.MustCompile(`\bPARLEY_[A-Z][A-Z_]*`).FindAllString(text, -1) {
 			short := strings.TrimSuffix(name, "_FILE")
-			if name != "PARLEY_" && !source[name] && !source[short] && !soon[name] && !soon[short] && !slices.Contains(proxy, name) {
+			if name != "PARLEY_" && !source[name] && !source[short] && !slices.Contains(proxy, name) {
 				t.Errorf("%s: no setting is called %s", file, name)
 			}
-		}
-	}
-}
-
-// TestPlannedAreNotThereYet keeps planned.txt short.
-func TestPlannedAreNotThereYet(t *testing.T) {
-	there := metrics(t)
-	maps.Copy(there, settings(t))
-	for name := range planned(t) {
-		if there[name] {
-			t.Errorf("the source has %s now: remove it from deploy/check/planned.txt", name)
 		}
 	}
 }

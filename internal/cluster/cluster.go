@@ -151,7 +151,7 @@ func New(c Config) *Cluster {
 
 // Member is what ties the writers of databases to the membership.
 func (c *Cluster) Member() *sqldb.Member {
-	return &sqldb.Member{ID: c.id.Load, Lost: c.fenced}
+	return &sqldb.Member{ID: c.id.Load, Lost: c.fenced, Committed: c.committed}
 }
 
 // Join makes the process a member. It renews the membership until Leave. Shards are acquired after Start.
@@ -172,7 +172,8 @@ func (c *Cluster) Join(ctx context.Context, db *store.DB) error {
 	if err := c.insert(ctx); err != nil {
 		return err
 	}
-	db.Watch(func() { wait.Notify(c.events) }, func() { wait.Notify(c.changes) })
+	db.Watch(func() { wait.Notify(c.events) }, func() { wait.Notify(c.changes) },
+		func(held time.Duration) { c.metrics.logSeconds.Observe(held.Seconds()) })
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.running.Go(func() { c.beats(running) })

@@ -1,10 +1,16 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Watch calls events after each commit of this process that added events, and changes after each that changed channels,
-// tokens or webhooks. They must not block. It is called before the first transaction.
-func (db *DB) Watch(events, changes func()) { db.onEvents, db.onChanges = events, changes }
+// tokens or webhooks. logHeld is called with the time for which a transaction held the log of events. They must not block. It is
+// called before the first transaction.
+func (db *DB) Watch(events, changes func(), logHeld func(time.Duration)) {
+	db.onEvents, db.onChanges, db.onLogHeld = events, changes, logHeld
+}
 
 // NotifyEvents wakes those who wait for events, after another node added some.
 func (db *DB) NotifyEvents() { db.waiters.notify() }

@@ -68,10 +68,14 @@ func (t *Tx) beginEvents() error {
 	t.notifies = true
 	t.OnCommit(t.db.eventsAdded)
 	t.counting.events = true
-	if t.conn.IsPostgres() {
-		return t.exec(`SELECT 1 FROM log FOR UPDATE`)
+	if !t.conn.IsPostgres() {
+		return nil
 	}
-	return nil
+	if held := t.db.onLogHeld; held != nil {
+		began := time.Now()
+		t.OnCommit(func() { held(time.Since(began)) })
+	}
+	return t.exec(`SELECT 1 FROM log FOR UPDATE`)
 }
 
 // AddEvent adds an event to the log.

@@ -37,6 +37,7 @@ type DB struct {
 	counting  batchCounting
 	onEvents  func() // see Watch; nil: nothing
 	onChanges func()
+	onLogHeld func(time.Duration)
 
 	// idBytes are the first bytes of new message ids in one commit. Only the writer uses them.
 	idBatch int64

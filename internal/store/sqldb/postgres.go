@@ -77,6 +77,8 @@ type Member struct {
 	ID func() int64
 	// Lost is called when a transaction was refused because the node is no longer a member. It must not block.
 	Lost func(id int64)
+	// Committed is called after each commit with the number of writes in it and its duration; nil: nothing.
+	Committed func(writes int, took time.Duration)
 }
 
 var errNotMember = errors.New("this node is not a member of the cluster now")

@@ -146,6 +146,7 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	for _, w := range batch {
 		w.err = nil
 	}
+	began := time.Now()
 	if db.lost = db.begin(); db.lost != nil {
 		return false, db.lost
 	}
@@ -173,6 +174,9 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	}
 	if db.writer.pg != nil {
 		err = db.writer.control("COMMIT")
+		if m := db.writer.pg.member; err == nil && m != nil && m.Committed != nil {
+			m.Committed(len(batch), time.Since(began))
+		}
 		return err != nil && db.writer.broken == nil, err // a statement that waited for the commit failed
 	}
 	if err = db.control("COMMIT"); err != nil && db.writer.broken == nil {
