@@ -234,14 +234,23 @@ func (r *countedReader) Read(p []byte) (int, error) {
 }
 
 func (c *cli) migrate() *cobra.Command {
-	return &cobra.Command{
+	var to string
+	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Migrate the database to the version of this program",
 		Long: `Migrate the database to the version of this program, after copying it to parley.db.before-vN. The server must not
-be running. A server migrates by itself when it starts.`,
+be running. A server migrates by itself when it starts.
+
+With --to, copy the data of the data directory into an empty PostgreSQL database, or back into an empty data directory
+with "--to file". The source is not changed. Copy secret.key and the files of messages (media) yourself.`,
 		Example: `  parley migrate
+  parley migrate --data /var/lib/parley --to postgres://parley@db.example.com/parley
+  parley migrate --data /var/lib/new --database postgres://parley@db.example.com/parley --to file
   parley backup before.tar && parley migrate`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to != "" {
+				return c.migrateTo(cmd.Context(), to)
+			}
 			if c.onPostgres() {
 				return fail(exitUsage, app.MigrateOfNode)
 			}
@@ -258,4 +267,36 @@ be running. A server migrates by itself when it starts.`,
 			return c.done("%s is up to date", c.dir().Database())
 		},
 	}
+	cmd.Flags().StringVar(&to, "to", "", "the address of an empty PostgreSQL database, or \"file\": copy from --database into the data directory")
+	settingFlags(cmd.Flags(), keyDatabase)
+	return cmd
+}
+
+// migrateTo copies the data into another database.
+func (c *cli) migrateTo(ctx context.Context, to string) error {
+	database := c.set.text(keyDatabase)
+	switch {
+	case to == "file" && database == "":
+		return fail(exitUsage, "Name the PostgreSQL database to copy from with --database")
+	case to == "file":
+		to = ""
+	case database != "":
+		return fail(exitUsage, "The data is in PostgreSQL already. To copy it into a data directory, use: --to file")
+	case !strings.HasPrefix(to, "postgres://") && !strings.HasPrefix(to, "postgresql://"):
+		return fail(exitUsage, "--to must be the address of a PostgreSQL database, such as postgres://parley@db.example.com/parley, or file")
+	case !c.dir().Exists():
+		return c.noData()
+	}
+	rows, err := app.MigrateTo(ctx, c.dir(), database, to, c.warnings())
+	if err != nil {
+		return err
+	}
+	c.hint("The source was not changed. Nodes need %s and the files of messages", c.dir().Key())
+	if c.json {
+		return c.printJSON(struct {
+			Rows int64 `json:"rows"`
+		}{rows})
+	}
+	fmt.Fprintf(c.out, "Copied %d rows, and compared the counts of all tables\n", rows)
+	return nil
 }

@@ -114,7 +114,7 @@ func (c *cli) firstArgument(cmd *cobra.Command) completer {
 	switch {
 	case strings.HasPrefix(words, "[CODE]"), strings.HasPrefix(words, "CODE") && cmd.Name() != "create":
 		return c.listed("channels")
-	case strings.HasPrefix(words, "ID"), strings.HasPrefix(words, "[ID…]"):
+	case strings.HasPrefix(words, "ID"), strings.HasPrefix(words, "[ID"):
 		return c.listed(strings.TrimSuffix(cmd.Parent().Name(), "s") + "s") // tokens, webhooks, nodes, deliveries
 	case strings.HasPrefix(words, "FILE"), cmd.HasSubCommands():
 		return nil

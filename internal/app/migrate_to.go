@@ -1,0 +1,52 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"parley/internal/network/sandbox"
+	"parley/internal/network/whatsapp"
+	"parley/internal/store"
+	"parley/internal/store/sqldb"
+)
+
+// MigrateTo copies the data of a directory into an empty PostgreSQL database, or with a database that of it into the directory.
+// It returns the number of rows. The source stays as it is. Files of messages and secret.key are not copied.
+func MigrateTo(ctx context.Context, dir Dir, database, to string, log *slog.Logger) (rows int64, err error) {
+	lock, err := dir.acquire("parley migrate", log)
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Close()
+	if _, err := os.Stat(dir.Key()); err != nil {
+		return 0, &DataError{fmt.Sprintf("%s is missing: it decrypts the secrets in the database. Copy it there first.", dir.Key())}
+	}
+	if database == "" {
+		if err := dir.checkVersion(ctx); err != nil {
+			return 0, err
+		}
+	} else if dir.Exists() {
+		return 0, &DataError{fmt.Sprintf("%s already has a database. Give an empty directory with --data.", dir)}
+	}
+	for _, part := range []struct {
+		file string
+		copy func(ctx context.Context, from, to string) (int64, error)
+	}{{dir.Database(), store.CopyTo}, {dir.Sandbox(), sandbox.CopyTo}, {dir.WhatsApp(), whatsapp.CopyKeys}} {
+		from, into := cmp.Or(database, part.file), cmp.Or(to, part.file)
+		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) && database == "" {
+			continue // it was never needed
+		}
+		n, err := part.copy(ctx, from, into)
+		if err != nil {
+			return rows, &DataError{fmt.Sprintf("%s could not be copied to %s: %v. The source was not changed.",
+				sqldb.Redacted(from), sqldb.Redacted(into), err)}
+		}
+		rows += n
+	}
+	return rows, nil
+}
