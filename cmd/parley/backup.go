@@ -265,7 +265,7 @@ with "--to file". The source is not changed. Copy secret.key and the files of me
 			return c.done("%s is up to date", c.dir().Database())
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the address of an empty PostgreSQL database, or \"file\": copy from --database into the data directory")
+	cmd.Flags().StringVar(&to, "to", "", "an empty PostgreSQL database to copy to, or \"file\": copy from --database to the data directory")
 	settingFlags(cmd.Flags(), keyDatabase)
 	return cmd
 }
