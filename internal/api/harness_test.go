@@ -27,8 +27,8 @@ import (
 	"parley/internal/network"
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
-	"parley/internal/safehttp"
 	"parley/internal/postgrestest"
+	"parley/internal/safehttp"
 	"parley/internal/store"
 	"parley/internal/token"
 )

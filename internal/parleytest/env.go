@@ -6,8 +6,8 @@
 package parleytest
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log/slog"

@@ -207,4 +207,6 @@ func loadTime(at *atomic.Int64) time.Time {
 }
 
 // CopyKeys copies the keys of all devices from a file to an empty PostgreSQL database, or back, and returns the number of rows.
-func CopyKeys(ctx context.Context, from, to string) (rows int64, err error) { return keystore.CopyTo(ctx, from, to) }
+func CopyKeys(ctx context.Context, from, to string) (rows int64, err error) {
+	return keystore.CopyTo(ctx, from, to)
+}
