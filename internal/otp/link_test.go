@@ -223,15 +223,6 @@ func TestLinkCodesAreUniform(t *testing.T) {
 	}
 }
 
-func newKeyring(t *testing.T) *encrypt.Keyring {
-	t.Helper()
-	keyring, err := encrypt.OpenKeyFile(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keyring
-}
-
 func TestNewLinkStoresNoCode(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)

@@ -196,12 +196,6 @@ func (l *load) arrived(channel, number string, want int) (texts []string) {
 	}
 }
 
-func (l *load) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.ids)
-}
-
 // progress waits until all channels have had some more messages acknowledged.
 func (l *load) progress() {
 	l.c.t.Helper()
