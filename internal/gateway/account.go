@@ -175,6 +175,9 @@ func stoppedReason(c parley.Channel) string {
 	return "It was stopped."
 }
 
+// openRetry is the pause before a session is opened again that could not be opened for a moment.
+const openRetry = time.Second
+
 // open opens the session. Its states arrive at handleEvent.
 func (a *account) open(ctx context.Context) {
 	c := a.snapshot()
@@ -185,6 +188,15 @@ func (a *account) open(ctx context.Context) {
 	}
 	a.setState(ctx, network.State{Status: parley.ChannelStarting})
 	session, err := driver.Open(ctx, c, a.handleEvent)
+	if parley.CodeOf(err) == parley.Unavailable { // the database, perhaps only for a moment
+		a.g.Log.Warn("open session", "channel", c.Code, "error", err)
+		time.AfterFunc(openRetry, func() {
+			if err := a.g.Refresh(context.WithoutCancel(ctx)); err != nil {
+				a.g.Log.Error("refresh channels", "error", err)
+			}
+		})
+		return
+	}
 	if err != nil { // the other channels go on
 		a.g.Log.Error("open session", "channel", c.Code, "error", err)
 		a.setState(ctx, network.State{Status: parley.ChannelFailed, Reason: "Its session could not be opened. See the log of the server."})

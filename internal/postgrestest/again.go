@@ -57,3 +57,11 @@ func Path(t testing.TB, path string) string {
 	}
 	return paths[path]
 }
+
+// Skip skips a test that has no meaning in a run of Again.
+func Skip(t testing.TB, why string) {
+	t.Helper()
+	if Running() {
+		t.Skip("on PostgreSQL: " + why)
+	}
+}

@@ -289,6 +289,9 @@ func TestAuthorization(t *testing.T) {
 			continue // behind a proxy it asks for an admin token, which its own test covers
 		}
 		t.Run(op.method+" "+op.path, func(t *testing.T) {
+			if strings.HasPrefix(op.path, "/api/manage/backup") {
+				postgrestest.Skip(t, "the database is not a file")
+			}
 			e := within(t, e)
 			for i, who := range everyone {
 				if op.whom == "everybody" && i%8 != 0 {

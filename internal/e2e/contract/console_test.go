@@ -13,6 +13,7 @@ import (
 	"parley/internal/app"
 	"parley/internal/doctor"
 	"parley/internal/parleytest"
+	"parley/internal/postgrestest"
 )
 
 // TestOverview holds the overview to the contract.
@@ -149,6 +150,7 @@ func TestServer(t *testing.T) {
 	}
 
 	t.Run("backup", func(t *testing.T) {
+		postgrestest.Skip(t, "the database is not a file")
 		e := within(t, e)
 		made := e.Post("/api/manage/backup", "", admin).Expect(200)
 		wantKeys(t, made, "data", "path", "bytes")
@@ -168,6 +170,7 @@ func TestServer(t *testing.T) {
 	})
 
 	t.Run("doctor", func(t *testing.T) {
+		postgrestest.Skip(t, "a node has more findings")
 		e := within(t, e)
 		a := e.Get("/api/manage/doctor", admin).Expect(200)
 		wantKeys(t, a, "data.findings.0", "name", "level", "sentence", "remedy")

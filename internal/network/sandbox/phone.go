@@ -248,11 +248,15 @@ func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCo
 		return "", err
 	}
 	err = w.write(ctx, "choose a number", func(tx *sqldb.Tx) error {
-		var highest int64
-		err := tx.QueryRow(`SELECT coalesce(max(CAST(number AS BIGINT)), CAST($2 AS BIGINT)) FROM phones
+		var highest string // all have the same length
+		err := tx.QueryRow(`SELECT coalesce(max(number), $2) FROM phones
 			WHERE world = $1 AND length(number) = 13 AND number BETWEEN $2 AND $3`, []any{w.id.Load(), freeFrom, freeTo}, &highest)
-		number = strconv.FormatInt(highest+1, 10)
+		if err != nil {
+			return err
+		}
+		last, err := strconv.ParseInt(highest, 10, 64)
 		if err == nil {
+			number = strconv.FormatInt(last+1, 10)
 			_, err = w.phone(tx, number)
 		}
 		return err

@@ -263,6 +263,9 @@ func (p *postgres) begin() error {
 			return unavailable(errNotMember)
 		}
 	}
+	if p.conn != nil && p.named != 0 && p.named != id {
+		p.conn.Close(ctx) // other nodes may have ended the session when they removed the earlier member
+	}
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
