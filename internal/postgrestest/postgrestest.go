@@ -29,6 +29,9 @@ const startLimit = 2 * time.Minute
 type Server struct {
 	address string
 	schemas atomic.Int64
+	command func() *exec.Cmd
+	process *exec.Cmd
+	ended   chan struct{} // closed when process has ended
 }
 
 // Start starts a server that ends with the test. The test is skipped unless PARLEY_POSTGRES=1: make check sets it.
@@ -50,24 +53,40 @@ func Start(t testing.TB) *Server {
 		"--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 
 	port := freePort(t)
-	server := exec.Command(filepath.Join(programs, "postgres"), "-D", data, "-k", dir, "-h", "127.0.0.1", "-p", port,
-		"-c", "fsync=off", "-c", "max_connections=200", "-c", "log_min_messages=error")
-	var log bytes.Buffer
-	server.Stderr = &log
-	server.SysProcAttr = &syscall.SysProcAttr{Credential: runAs, Pdeathsig: syscall.SIGQUIT}
-	must(t, server.Start())
-	ended := make(chan struct{})
+	s := &Server{address: "postgres://parley@127.0.0.1:" + port + "/postgres?sslmode=disable"}
+	s.command = func() *exec.Cmd {
+		server := exec.Command(filepath.Join(programs, "postgres"), "-D", data, "-k", dir, "-h", "127.0.0.1", "-p", port,
+			"-c", "fsync=off", "-c", "max_connections=200", "-c", "log_min_messages=error")
+		server.SysProcAttr = &syscall.SysProcAttr{Credential: runAs, Pdeathsig: syscall.SIGQUIT}
+		return server
+	}
+	s.Run(t)
+	t.Cleanup(func() { s.end(syscall.SIGQUIT) }) // at once: nobody needs the files
+	return s
+}
+
+// Run starts the server again after Kill.
+func (s *Server) Run(t testing.TB) {
+	t.Helper()
+	s.process = s.command()
+	log := &bytes.Buffer{}
+	s.process.Stderr = log
+	must(t, s.process.Start())
+	process, ended := s.process, make(chan struct{})
+	s.ended = ended
 	go func() {
-		server.Wait()
+		process.Wait()
 		close(ended)
 	}()
-	t.Cleanup(func() {
-		server.Process.Signal(syscall.SIGQUIT) // at once: nobody needs the files
-		<-ended
-	})
-	s := &Server{address: "postgres://parley@127.0.0.1:" + port + "/postgres?sslmode=disable"}
-	s.wait(t, ended, &log)
-	return s
+	s.wait(t, ended, log)
+}
+
+// Kill ends the server as a crash does. Its files stay.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+func (s *Server) end(with syscall.Signal) {
+	s.process.Process.Signal(with)
+	<-s.ended
 }
 
 // Schema makes an empty schema and returns the address of a database that shows only that.

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/internal/postgrestest"
 )
 
 // TestKilledNodes ends nodes with SIGKILL under load. PARLEY_NODE_KILLS is how often.
@@ -48,6 +50,20 @@ func TestPausedNodes(t *testing.T) {
 		n.signal(syscall.SIGSTOP)
 		time.Sleep(10 * time.Second) // what the test is about: the others take over meanwhile
 		n.signal(syscall.SIGCONT)
+		l.progress()
+	}
+	l.judge()
+}
+
+// TestDatabaseCrashes ends PostgreSQL with SIGKILL under load and starts it again. PARLEY_DATABASE_KILLS is how often.
+func TestDatabaseCrashes(t *testing.T) {
+	server := postgrestest.Start(t)
+	c := startNodesOn(t, server.Schema(t))
+	l := startLoad(t, c)
+	l.progress()
+	for range times(t, "PARLEY_DATABASE_KILLS") {
+		server.Kill()
+		server.Run(t)
 		l.progress()
 	}
 	l.judge()
