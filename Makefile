@@ -58,7 +58,7 @@ kills: needs ## Run the tests that kill the server and the random ones, in full
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once.
 postgres: export PARLEY_POSTGRES=1
 postgres: needs postgres-needs ## Run the tests on PostgreSQL
-	$(RUNTESTS) $(LIMIT) -count=1 -run 'Postgres|Member|Cluster|Node|Restart|Crashes' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api \
+	$(RUNTESTS) $(LIMIT) -count=1 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api \
 		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./cmd/parley
 
 browser: needs browser-needs ## Run the tests of the console in a browser
