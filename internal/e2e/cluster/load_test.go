@@ -26,7 +26,9 @@ const (
 type load struct {
 	c    *nodes
 	stop atomic.Bool
-	wg   sync.WaitGroup
+	// shown returns what a contact's phone showed, once there are as many as wanted.
+	shown func(channel, number string, want int) []string
+	wg    sync.WaitGroup
 
 	mu       sync.Mutex
 	acked    map[string][]string // texts by channel and contact, in order
@@ -41,21 +43,33 @@ func channelCode(i int) string { return fmt.Sprint("c", i) }
 // startLoad makes channels and a webhook and starts the clients.
 func startLoad(t *testing.T, c *nodes) *load {
 	t.Helper()
-	l := &load{c: c, acked: map[string][]string{}, ids: map[string]bool{}, hook: map[string]bool{}, approved: map[string]int{}}
-	receiver := httptest.NewServer(http.HandlerFunc(l.receive))
-	t.Cleanup(receiver.Close)
 	var codes []string
 	for i := range loadChannels {
 		codes = append(codes, channelCode(i))
 	}
 	c.createChannels(codes...)
-	c.all[1].command("webhook", "add", receiver.URL)
-	for i := range loadChannels {
-		l.wg.Go(func() { l.client(i) })
-	}
+	l := newLoad(c)
+	l.shown = l.arrived
+	l.start()
 	l.wg.Go(l.codes)
 	return l
 }
+
+func newLoad(c *nodes) *load {
+	return &load{c: c, acked: map[string][]string{}, ids: map[string]bool{}, hook: map[string]bool{}, approved: map[string]int{}}
+}
+
+// start adds a webhook and starts the clients.
+func (l *load) start() {
+	receiver := httptest.NewServer(http.HandlerFunc(l.receive))
+	l.c.t.Cleanup(receiver.Close)
+	l.c.all[1].command("webhook", "add", receiver.URL)
+	for i := range loadChannels {
+		l.wg.Go(func() { l.client(i) })
+	}
+}
+
+func contactNumber(channel, n int) string { return fmt.Sprintf("62813%04d%03d", channel, n) }
 
 // receive is the webhook.
 func (l *load) receive(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +97,7 @@ func (l *load) receive(w http.ResponseWriter, r *http.Request) {
 // client sends to one channel until the load stops.
 func (l *load) client(channel int) {
 	for n := 0; !l.stop.Load(); n++ {
-		contact := fmt.Sprintf("62813%04d%03d", channel, n%chatsEach)
+		contact := contactNumber(channel, n%chatsEach)
 		text := fmt.Sprintf("m %d %d", channel, n)
 		body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":%q,"linkPreview":false}`, contact, text)
 		began := time.Now()
@@ -238,7 +252,7 @@ func (l *load) judge() {
 	}
 	for key, want := range l.acked {
 		channel, contact, _ := strings.Cut(key, " ")
-		l.compare("phone "+key, l.arrived(channel, contact, len(want)), want)
+		l.compare("phone "+key, l.shown(channel, contact, len(want)), want)
 		l.compare("history "+key, l.history(channel, contact), want)
 	}
 	l.c.eventually("the webhook knows every message", func() bool {

@@ -23,7 +23,8 @@ type nodes struct {
 	address string // of the database
 	dir     string
 	all     []*node
-	global  string // a token
+	args    []string // more than every node gets
+	global  string   // a token
 	admin   string
 	client  *http.Client
 }
