@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
@@ -27,6 +28,15 @@ import (
 // again. The signature is made with a key that only nodes have.
 const hopHeader = "Parley-Hop"
 
+// How long a node that cannot be reached may hold up a request.
+const (
+	dialTimeout     = 3 * time.Second
+	longestResponse = 65 * time.Second // no request of ours takes longer to be answered
+)
+
+// keepAlive ends an idle connection to a node that is gone.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3}
+
 // forwarder sends requests to the nodes that serve their channels.
 type forwarder struct {
 	keys      [][]byte // the first signs, all verify
@@ -39,7 +49,8 @@ func newForwarder(c Config) *forwarder {
 	f := &forwarder{
 		keys: c.Keyring.Derive("requests between nodes"),
 		transport: &http.Transport{TLSClientConfig: c.NodeTLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-			TLSHandshakeTimeout: 5 * time.Second, DisableCompression: true},
+			DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}).DialContext,
+			TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: longestResponse, DisableCompression: true},
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_forwarded_total", Help: "Requests forwarded to another node, by result: ok, or failed if the node did not answer.",
 		}, []string{"result"}),

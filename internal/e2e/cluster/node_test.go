@@ -19,22 +19,22 @@ import (
 
 // nodes is a cluster of processes.
 type nodes struct {
-	t       *testing.T
-	address string // of the database
-	dir     string
-	all     []*node
-	args    []string // more than every node gets
-	global  string   // a token
-	admin   string
-	client  *http.Client
+	t      *testing.T
+	dir    string
+	all    []*node
+	args   []string // more than every node gets
+	global string   // a token
+	admin  string
+	client *http.Client
 }
 
 // node is one process.
 type node struct {
-	c    *nodes
-	data string
-	addr string
-	cmd  *exec.Cmd
+	c       *nodes
+	address string // of the database
+	data    string
+	addr    string
+	cmd     *exec.Cmd
 }
 
 // startNodes starts three nodes on a new database.
@@ -45,9 +45,9 @@ func startNodes(t *testing.T, args ...string) *nodes {
 
 func startNodesOn(t *testing.T, address string, args ...string) *nodes {
 	t.Helper()
-	c := &nodes{t: t, address: address, dir: t.TempDir(), client: &http.Client{Timeout: 40 * time.Second}}
+	c := &nodes{t: t, dir: t.TempDir(), client: &http.Client{Timeout: 40 * time.Second}}
 	for i := range 3 {
-		n := &node{c: c, data: filepath.Join(c.dir, string(rune('a'+i))), addr: freeAddress(t)}
+		n := &node{c: c, address: address, data: filepath.Join(c.dir, string(rune('a'+i))), addr: freeAddress(t)}
 		c.all = append(c.all, n)
 		if i > 0 {
 			c.shareKey(n)
@@ -86,7 +86,7 @@ func freeAddress(t *testing.T) string {
 
 func (n *node) start(args ...string) {
 	n.c.t.Helper()
-	n.cmd = exec.Command(program, append([]string{"serve", "--data", n.data, "--listen", n.addr, "--database", n.c.address,
+	n.cmd = exec.Command(program, append([]string{"serve", "--data", n.data, "--listen", n.addr, "--database", n.address,
 		"--allow-private", "127.0.0.0/8"}, args...)...)
 	log, err := os.OpenFile(n.data+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
