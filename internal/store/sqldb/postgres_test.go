@@ -266,7 +266,8 @@ func TestNewerTables(t *testing.T) {
 		contracted[name] = file
 	}
 	openWith(t, Options{Path: address, Migrations: contracted})
-	if _, err := Open(t.Context(), Options{Path: address, Migrations: newer}); err == nil || !strings.Contains(err.Error(), "run a newer one") {
+	_, err := Open(t.Context(), Options{Path: address, Migrations: newer})
+	if err == nil || !strings.Contains(err.Error(), "run a newer one") {
 		t.Errorf("got %v", err)
 	}
 }
