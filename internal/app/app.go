@@ -97,6 +97,7 @@ type server struct {
 	nodeHTTP     *http.Server
 	changed      chan struct{} // another node changed something
 	joined       chan struct{} // this node became a member
+	partsOpen    atomic.Bool   // the cluster may use them
 	failed       chan error    // a part failed
 
 	listener  net.Listener
@@ -132,6 +133,7 @@ func (s *server) open(ctx context.Context) error {
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.measureWritable()
 	s.makeParts()
+	s.partsOpen.Store(true)
 	return s.makeHandlers()
 }
 

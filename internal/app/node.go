@@ -117,11 +117,11 @@ func (s *server) joinCluster(ctx context.Context) error {
 	}
 	s.node = cluster.New(cluster.Config{
 		Database: s.cfg.Database, URL: s.nodeURL, Version: s.cfg.Version, KeyPrint: keyPrint(keyring), Log: s.log, Metrics: s.metrics,
-		Joined:   func(int64) { s.noteJoin() },
-		Acquired: func(ctx context.Context) error { return s.channelsChanged(ctx) },
-		Changed:  s.noteChange,
+		Joined:   func(int64) { wait.Notify(s.joined) },
+		Acquired: s.channelsChanged,
+		Changed:  func() { wait.Notify(s.changed) },
 		Stop:     s.stopReleased,
-		Fail:     func(err error) { s.fail(err) },
+		Fail:     s.fail,
 	})
 	s.cluster = s.node
 	db, err := store.OpenAs(ctx, s.cfg.Database, s.node.Member())
@@ -142,22 +142,6 @@ func (s *server) member() *sqldb.Member {
 		return nil
 	}
 	return s.node.Member()
-}
-
-// noteChange makes runChanges read what another node changed.
-func (s *server) noteChange() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
-// noteJoin makes runJoins look at the files of the other nodes.
-func (s *server) noteJoin() {
-	select {
-	case s.joined <- struct{}{}:
-	default:
-	}
 }
 
 // runJoins checks, each time this node became a member, that all nodes store files in the same place.
@@ -212,15 +196,15 @@ func (s *server) runChanges(ctx context.Context) {
 		}
 		if err := s.channelsChanged(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("read what other nodes changed", "error", err)
-			time.AfterFunc(time.Second, s.noteChange)
+			time.AfterFunc(time.Second, func() { wait.Notify(s.changed) })
 		}
 	}
 }
 
 // channelsChanged makes the parts match the database and the shards of this node.
 func (s *server) channelsChanged(ctx context.Context) error {
-	if s.callback == nil {
-		return nil // not open yet
+	if !s.partsOpen.Load() {
+		return nil
 	}
 	s.callback.Reload()
 	return errors.Join(s.data.Tokens.Refresh(ctx), s.gateway.Refresh(context.WithoutCancel(ctx)))
@@ -228,7 +212,7 @@ func (s *server) channelsChanged(ctx context.Context) error {
 
 // stopReleased stops everything of shards that this node no longer owns.
 func (s *server) stopReleased(ctx context.Context) error {
-	if s.callback == nil {
+	if !s.partsOpen.Load() {
 		return nil
 	}
 	s.callback.Reload()

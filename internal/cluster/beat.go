@@ -256,8 +256,13 @@ func (c *Cluster) balances(ctx context.Context, conn *pgx.Conn) {
 
 // rebalance moves towards an equal share of the shards.
 func (c *Cluster) rebalance(ctx context.Context, conn *pgx.Conn) error {
+	c.moving.Lock()
+	defer c.moving.Unlock()
 	if c.id.Load() == 0 {
 		return nil
+	}
+	if left := c.unreleased(); len(left) > 0 { // everything of them was stopped, and storing that failed
+		return c.storeRelease(ctx, left)
 	}
 	mine := c.ownedShards()
 	if excess := len(mine) - c.share(); excess > 0 {
@@ -328,7 +333,7 @@ func (c *Cluster) wakeWaiters() {
 	c.changed = make(chan struct{})
 }
 
-// release stops everything of some shards, then stores that nobody owns them.
+// release stops everything of some shards, then stores that nobody owns them. The caller holds c.moving.
 func (c *Cluster) release(ctx context.Context, shards []int64) error {
 	if len(shards) == 0 {
 		return nil
@@ -344,6 +349,23 @@ func (c *Cluster) release(ctx context.Context, shards []int64) error {
 		c.Fail(fmt.Errorf("channels could not be stopped before another node takes over: %w", err))
 		return err
 	}
+	return c.storeRelease(ctx, shards)
+}
+
+// unreleased lists the shards that are stored as this node's although it does not serve them.
+func (c *Cluster) unreleased() (shards []int64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for i, owner := range c.owners {
+		if owner != 0 && owner == c.id.Load() && !c.owned[i] {
+			shards = append(shards, int64(i))
+		}
+	}
+	return shards
+}
+
+// storeRelease stores that nobody owns some shards. Everything of them must have been stopped.
+func (c *Cluster) storeRelease(ctx context.Context, shards []int64) error {
 	id := c.id.Load()
 	err := c.store.Tx(ctx, func(tx *store.Tx) error { return tx.ReleaseShards(ctx, id, shards) })
 	if err != nil {
@@ -385,12 +407,15 @@ func (c *Cluster) ReleaseAll(ctx context.Context) error {
 	c.mu.Lock()
 	c.draining = true
 	c.mu.Unlock()
-	for shards := c.ownedShards(); len(shards) > 0; shards = c.ownedShards() {
-		if err := c.release(ctx, shards[:min(len(shards), releaseAtOnce)]); err != nil {
+	for {
+		c.moving.Lock()
+		shards := c.ownedShards()
+		err := c.release(ctx, shards[:min(len(shards), releaseAtOnce)])
+		c.moving.Unlock()
+		if err != nil || len(shards) <= releaseAtOnce {
 			return err
 		}
 	}
-	return nil
 }
 
 // StoredKeyPrint reads the fingerprint of the secret key that a database was made with; nil: there is no cluster yet.

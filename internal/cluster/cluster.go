@@ -128,6 +128,8 @@ type Cluster struct {
 	ownPID   atomic.Uint32 // of the notifier's session
 	channel  string        // of NOTIFY
 
+	moving sync.Mutex // held while shards are acquired or released
+
 	mu       sync.RWMutex
 	owned    [Shards]bool // stored as this node's
 	ready    [Shards]bool // owned and started
@@ -169,11 +171,11 @@ func (c *Cluster) Join(ctx context.Context, db *store.DB) error {
 	if err := c.checkKey(ctx); err != nil {
 		return err
 	}
+	db.Watch(func() { wait.Notify(c.events) }, func() { wait.Notify(c.changes) },
+		func(held time.Duration) { c.metrics.logSeconds.Observe(held.Seconds()) })
 	if err := c.insert(ctx); err != nil {
 		return err
 	}
-	db.Watch(func() { wait.Notify(c.events) }, func() { wait.Notify(c.changes) },
-		func(held time.Duration) { c.metrics.logSeconds.Observe(held.Seconds()) })
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.running.Go(func() { c.beats(running) })
@@ -247,7 +249,9 @@ func (c *Cluster) Leave(ctx context.Context) error {
 	if c.stop == nil {
 		return nil
 	}
+	c.moving.Lock()
 	err := c.release(ctx, c.ownedShards())
+	c.moving.Unlock()
 	if id := c.id.Load(); err == nil && id != 0 {
 		err = c.store.Tx(ctx, func(tx *store.Tx) error { return tx.RemoveNode(ctx, id) })
 	}

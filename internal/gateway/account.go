@@ -13,6 +13,7 @@ import (
 	"parley/internal/network"
 	"parley/internal/outbox"
 	"parley/internal/store"
+	"parley/internal/wait"
 )
 
 // account is a channel in this process: its state, its session while it has one, and its outbox worker. The worker runs
@@ -175,9 +176,6 @@ func stoppedReason(c parley.Channel) string {
 	return "It was stopped."
 }
 
-// openRetry is the pause before a session is opened again that could not be opened for a moment.
-const openRetry = time.Second
-
 // open opens the session. Its states arrive at handleEvent.
 func (a *account) open(ctx context.Context) {
 	c := a.snapshot()
@@ -190,11 +188,7 @@ func (a *account) open(ctx context.Context) {
 	session, err := driver.Open(ctx, c, a.handleEvent)
 	if parley.CodeOf(err) == parley.Unavailable { // the database, perhaps only for a moment
 		a.g.Log.Warn("open session", "channel", c.Code, "error", err)
-		time.AfterFunc(openRetry, func() {
-			if err := a.g.Refresh(context.WithoutCancel(ctx)); err != nil {
-				a.g.Log.Error("refresh channels", "error", err)
-			}
-		})
+		a.g.refreshLater()
 		return
 	}
 	if err != nil { // the other channels go on
@@ -237,6 +231,21 @@ func (a *account) closeSession() {
 	a.updateSender()
 	if session != nil {
 		session.Close()
+	}
+}
+
+// awaitSync waits until no session is being opened.
+func (a *account) awaitSync(ctx context.Context) error {
+	for {
+		a.mu.RLock()
+		syncing := a.syncing
+		a.mu.RUnlock()
+		if !syncing {
+			return nil
+		}
+		if !wait.Sleep(ctx, 10*time.Millisecond) {
+			return ctx.Err()
+		}
 	}
 }
 

@@ -13,7 +13,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +89,7 @@ type Gateway struct {
 	// changeTimeout.
 	lifecycle sync.Mutex
 	changes   sync.WaitGroup
+	later     atomic.Bool // refreshLater was called
 
 	mu       sync.RWMutex
 	accounts map[parley.ChannelCode]*account
@@ -257,58 +257,6 @@ func (g *Gateway) unregister(a *account) {
 	defer g.mu.Unlock()
 	if g.accounts[a.code] == a {
 		delete(g.accounts, a.code)
-	}
-}
-
-// owns reports whether this process serves a channel. An archive belongs with its channel.
-func (g *Gateway) owns(c parley.Channel) bool { return g.Cluster.Owns(ShardKey(c)) }
-
-// serves reports whether this process has a channel's account.
-func (g *Gateway) serves(code parley.ChannelCode) bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.accounts[code] != nil
-}
-
-// ShardKey is what decides which node serves a channel.
-func ShardKey(c parley.Channel) string { return string(cmp.Or(c.Settings.ArchiveOf, c.Code)) }
-
-func errMoved(code parley.ChannelCode) *parley.Error {
-	return &parley.Error{Code: parley.Unavailable, RetryAfter: time.Second,
-		Message: fmt.Sprintf("Channel %s moves to another node. Try again in a moment.", code)}
-}
-
-// Release closes the accounts of channels that this process no longer serves. When it returns nil, nothing of them is
-// written any more. Their stored state stays: the next owner begins with it.
-func (g *Gateway) Release(ctx context.Context) error {
-	g.lifecycle.Lock()
-	defer g.lifecycle.Unlock()
-	var closing sync.WaitGroup
-	for _, a := range g.all() {
-		if g.owns(a.snapshot()) {
-			continue
-		}
-		a.moving.Store(true)
-		closing.Go(func() {
-			a.close()
-			a.retired.CompareAndSwap(nil, &retirement{refusal: errMoved(a.code)})
-			close(a.moved)
-			g.mu.Lock()
-			g.others[a.code] = a.snapshot()
-			g.mu.Unlock()
-			g.unregister(a)
-		})
-	}
-	closed := make(chan struct{})
-	go func() {
-		closing.Wait()
-		close(closed)
-	}()
-	select {
-	case <-closed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

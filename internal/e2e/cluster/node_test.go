@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/cluster"
 	"parley/internal/postgrestest"
 )
 
@@ -103,7 +104,7 @@ func (n *node) start(args ...string) {
 		started.Wait()
 		if n.c.t.Failed() {
 			text, _ := os.ReadFile(n.data + ".log")
-			n.c.t.Logf("%s:\n%s", n.data, text[max(0, len(text)-20_000):])
+			n.c.t.Logf("%s:\n%s", n.data, text[max(0, len(text)-4_000):])
 		}
 	})
 	n.c.eventually("a node is ready", func() bool {
@@ -206,6 +207,25 @@ func (c *nodes) get(path, channel string, into any) (found bool) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// balanced waits until the nodes share the shards equally: none moves any more.
+func (c *nodes) balanced() {
+	c.t.Helper()
+	c.eventually("the shards are shared equally", func() bool {
+		var list struct{ Data []struct{ Shards int } }
+		if !c.get("/api/manage/nodes", "", &list) || len(list.Data) != len(c.all) {
+			return false
+		}
+		total := 0
+		for _, n := range list.Data {
+			if n.Shards > cluster.Shards/len(c.all)+1 {
+				return false
+			}
+			total += n.Shards
+		}
+		return total == cluster.Shards
+	})
 }
 
 // createChannels makes channels that work.

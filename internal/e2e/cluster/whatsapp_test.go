@@ -30,6 +30,7 @@ func startWhatsApp(t *testing.T) (*load, *whatsapptest.Server) {
 	args := []string{"--whatsapp-endpoint", wa.Endpoint(), "--whatsapp-trust", file}
 	c := startNodes(t, args...)
 	c.args = args
+	c.balanced() // linking does not go on at another node
 	var pairing sync.WaitGroup
 	for i := range loadChannels {
 		owner := wa.Phone(fmt.Sprintf("62812%07d", i), whatsapptest.Named(channelCode(i)))
