@@ -144,7 +144,7 @@ func (s *server) member() *sqldb.Member {
 	return s.node.Member()
 }
 
-// runJoins checks, each time this node became a member, that all nodes store files in the same place.
+// runJoins logs, each time this node became a member, what keeps nodes from working together.
 func (s *server) runJoins(ctx context.Context) {
 	for {
 		select {
@@ -152,22 +152,48 @@ func (s *server) runJoins(ctx context.Context) {
 			return
 		case <-s.joined:
 		}
-		if err := s.checkMediaShared(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error(err.Error())
+		for _, f := range append(s.examineAddresses(ctx), s.examineShared(ctx)...) {
+			if ctx.Err() == nil {
+				s.log.Error(f.Found, "remedy", f.Remedy)
+			}
 		}
 	}
 }
 
-// checkMediaShared returns an error unless the files of all nodes are in the same place.
-func (s *server) checkMediaShared(ctx context.Context) error {
-	var apart []string
-	for tries := range 5 { // another node may have joined just now
+// peerTries is how often something about other nodes is tried, once a second: they may be starting.
+const peerTries = 5
+
+// examineAddresses tries the addresses of all nodes.
+func (s *server) examineAddresses(ctx context.Context) (findings []doctor.Finding) {
+	for tries := range peerTries {
 		if tries > 0 && !wait.Sleep(ctx, time.Second) {
-			return ctx.Err()
+			return nil
 		}
 		nodes, err := s.node.Nodes(ctx)
 		if err != nil {
-			return err
+			return []doctor.Finding{doctor.Broken(err)}
+		}
+		reached, err := s.cfg.reachNodes(ctx, nodes)
+		if err != nil {
+			return []doctor.Finding{doctor.Broken(err)}
+		}
+		if findings = doctor.Addresses(reached); len(findings) == 0 {
+			return nil
+		}
+	}
+	return findings
+}
+
+// examineShared checks that the files of all nodes are in the same place.
+func (s *server) examineShared(ctx context.Context) []doctor.Finding {
+	var apart []string
+	for tries := range peerTries {
+		if tries > 0 && !wait.Sleep(ctx, time.Second) || s.node.ID() == 0 {
+			return nil
+		}
+		nodes, err := s.node.Nodes(ctx)
+		if err != nil {
+			return []doctor.Finding{doctor.Broken(err)}
 		}
 		var others []string
 		for _, n := range nodes {
@@ -175,15 +201,17 @@ func (s *server) checkMediaShared(ctx context.Context) error {
 				others = append(others, strconv.FormatInt(n.ID, 10))
 			}
 		}
-		if apart, err = s.media.CheckShared(ctx, strconv.FormatInt(s.node.ID(), 10), others); err != nil {
-			return fmt.Errorf("the files of other nodes cannot be checked: %w", err)
+		checking, cancel := context.WithTimeout(ctx, mediaCheckTime)
+		apart, err = s.media.CheckShared(checking, strconv.FormatInt(s.node.ID(), 10), others)
+		cancel()
+		if err != nil {
+			return []doctor.Finding{{Check: "media", Level: doctor.Problem, Found: "the files of other nodes cannot be checked: " + err.Error()}}
 		}
 		if len(apart) == 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("files of messages are not shared with node %s: give all nodes the same directory or bucket with --media",
-		strings.Join(apart, ", "))
+	return []doctor.Finding{doctor.NotShared(apart)}
 }
 
 // runChanges reads what other nodes changed, until ctx ends.

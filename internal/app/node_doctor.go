@@ -60,6 +60,7 @@ func (s *server) examineNodes(ctx context.Context) []doctor.Finding {
 	for i := range nodes {
 		nodes[i].Self = nodes[i].ID == id
 	}
+	findings = append(findings, s.examineShared(ctx)...)
 	return append(findings, doctor.Nodes(nodes, true)...)
 }
 
@@ -127,7 +128,7 @@ func (c Config) reachNodes(ctx context.Context, found []cluster.Node) ([]doctor.
 	var trying sync.WaitGroup
 	for i, n := range found {
 		trying.Go(func() {
-			nodes[i] = doctor.Node{ID: n.ID, URL: n.URL, Draining: n.Draining, Shards: n.Shards,
+			nodes[i] = doctor.Node{ID: n.ID, URL: n.URL, Draining: n.Draining, Self: n.Self, Shards: n.Shards,
 				Unreachable: doctor.ReachNode(ctx, transport, n.URL)}
 		})
 	}

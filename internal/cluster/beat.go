@@ -144,6 +144,7 @@ func (c *Cluster) read(ctx context.Context, conn *pgx.Conn) error {
 	}
 	c.mu.Lock()
 	c.nodes, c.owners = nodes, owners
+	c.draining = c.draining || nodes[c.id.Load()].Draining
 	changed := revision != c.revision || states != c.states
 	added := last != c.last
 	c.revision, c.states, c.last = revision, states, last

@@ -202,14 +202,14 @@ func (c *Cluster) checkKey(ctx context.Context) error {
 // ErrOtherKey is the error of a node whose secret.key is not that of the other nodes.
 var ErrOtherKey = errors.New("secret.key is not the one that this database was made with: copy the file from another node")
 
-// insert adds the row of this node.
+// insert adds the row of this node. A node that was drained before it lost its row stays drained.
 func (c *Cluster) insert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	began := time.Now()
 	var id int64
-	err := c.conn.QueryRow(ctx, `INSERT INTO node (url, version, expires_at) VALUES ($1, $2, now() + $3) RETURNING id`,
-		c.URL, c.Version, lease).Scan(&id)
+	err := c.conn.QueryRow(ctx, `INSERT INTO node (url, version, draining, expires_at) VALUES ($1, $2, $3, now() + $4) RETURNING id`,
+		c.URL, c.Version, c.Draining(), lease).Scan(&id)
 	if err != nil {
 		return fmt.Errorf("join the cluster: %w", err)
 	}

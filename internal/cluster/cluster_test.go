@@ -106,6 +106,7 @@ func TestCluster(t *testing.T) {
 	t.Run("shards are spread, drained and handed over", func(t *testing.T) { testBalance(t, server.Schema(t)) })
 	t.Run("a node that stops renewing is taken over and cannot write", func(t *testing.T) { testTakenOver(t, server.Schema(t)) })
 	t.Run("a node that was taken over joins again", func(t *testing.T) { testJoinAgain(t, server.Schema(t)) })
+	t.Run("a drained node that was taken over stays drained", func(t *testing.T) { testJoinDrained(t, server.Schema(t)) })
 	t.Run("another key is refused", func(t *testing.T) {
 		address := server.Schema(t)
 		n := join(t, address)
@@ -218,5 +219,33 @@ func testJoinAgain(t *testing.T, address string) {
 	defer a.mu.Unlock()
 	if a.stopped == 0 || a.failed != nil {
 		t.Errorf("stopped %d times, failed: %v", a.stopped, a.failed)
+	}
+}
+
+func testJoinDrained(t *testing.T, address string) {
+	a, b := join(t, address), join(t, address)
+	eventually(t, "both have shards", func() bool { return owned(a) == 64 && owned(b) == 64 })
+	was := a.ID()
+	if found, err := b.Drain(t.Context(), was); !found || err != nil {
+		t.Fatalf("drain: %v, %v", found, err)
+	}
+	eventually(t, "it drains", func() bool { return a.Draining() && owned(b) == cluster.Shards })
+	if err := b.db.Tx(t.Context(), func(tx *store.Tx) error { return tx.RemoveNode(t.Context(), was) }); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a new member that drains", func() bool {
+		nodes, err := b.Nodes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range nodes {
+			if n.ID == a.ID() && n.ID != was {
+				return n.Draining
+			}
+		}
+		return false
+	})
+	if !a.Draining() || owned(a) != 0 || owned(b) != cluster.Shards {
+		t.Errorf("draining: %v; %d and %d shards", a.Draining(), owned(a), owned(b))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -65,27 +67,35 @@ type Node struct {
 
 // Nodes reports the nodes. Without a running node, none of them is this one.
 func Nodes(nodes []Node, running bool) []Finding {
-	var own *Node
-	var findings []Finding
-	for i, n := range nodes {
-		if n.Self {
-			own = &nodes[i]
-		}
-		if n.Unreachable != nil {
-			findings = append(findings, unreachable(n))
-		}
-	}
+	findings := Addresses(nodes)
 	if !running {
 		return append(findings, Finding{"nodes", Fine, Count(len(nodes), "node") + " in the database", ""})
 	}
-	if own == nil {
+	own := slices.IndexFunc(nodes, func(n Node) bool { return n.Self })
+	if own < 0 {
 		return append(findings, Finding{"nodes", Problem, "this node is not a member of the cluster now: it could not renew its membership",
 			"read its log; check the connection to the database"})
 	}
-	if f, alone := onlyHere(*own, nodes); alone {
-		findings = append(findings, f)
+	return append(findings, nodes[own].look(nodes))
+}
+
+// Addresses reports the addresses of nodes that cannot be used.
+func Addresses(nodes []Node) (findings []Finding) {
+	for _, n := range nodes {
+		if n.Unreachable != nil {
+			findings = append(findings, unreachable(n))
+		}
+		if f, alone := onlyHere(n, nodes); n.Self && alone {
+			findings = append(findings, f)
+		}
 	}
-	return append(findings, own.look(nodes))
+	return findings
+}
+
+// NotShared reports nodes whose files are not in the storage of this one.
+func NotShared(nodes []string) Finding {
+	return Finding{"media", Problem, "files of messages are not shared with node " + strings.Join(nodes, ", "),
+		"give all nodes the same directory or bucket with --media"}
 }
 
 // look reports this node among all.
