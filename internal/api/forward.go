@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -12,6 +13,8 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,15 +26,20 @@ import (
 	"parley/internal/token"
 )
 
-// hopHeader marks a request that another node forwarded: "ADDRESS TOKEN SIGNATURE". ADDRESS is that of the client. TOKEN is
-// the kind of a token that only the other node knows, that of its own command line; else it is "-", and the token is verified
-// again. The signature is made with a key that only nodes have.
+// hopHeader marks a request that another node forwarded: "ADDRESS TOKEN TIME BODY SIGNATURE". ADDRESS is that of the client.
+// TOKEN is the kind of a token that only the other node knows, that of its own command line; else it is "-", and the token is
+// verified again. TIME is in Unix seconds by the database's clock. BODY is the SHA-256 of the body. The signature is made with a
+// key that only nodes have.
 const hopHeader = "Parley-Hop"
 
-// How long a node that cannot be reached may hold up a request.
+// signatureLife is how long a forwarded request is valid.
+const signatureLife = 2 * time.Minute
+
+// How long a node that cannot be reached may hold up a request. A request to a node that is no longer a member ends at once.
 const (
 	dialTimeout     = 3 * time.Second
-	longestResponse = 65 * time.Second // no request of ours takes longer to be answered
+	longestResponse = 3 * time.Minute // no request of ours takes longer to be answered
+	memberCheck     = time.Second
 )
 
 // keepAlive ends an idle connection to a node that is gone.
@@ -65,7 +73,7 @@ func newForwarder(c Config) *forwarder {
 	return f
 }
 
-// sign returns the signature of a request from a client's address.
+// sign returns the signature of a request with some values of the header.
 func (f *forwarder) sign(key []byte, method, uri, values string) string {
 	mac := hmac.New(sha256.New, key)
 	io.WriteString(mac, method+"\n"+uri+"\n"+values)
@@ -76,10 +84,30 @@ func (f *forwarder) sign(key []byte, method, uri, values string) string {
 type hop struct {
 	from  string
 	token parley.TokenKind // empty: the token must be verified
+	sent  time.Time
+	body  string // its SHA-256
 }
 
-// verify reads the header of a forwarded request.
-func (f *forwarder) verify(hr *http.Request) (hop, bool) {
+func (h hop) String() string {
+	return strings.Join([]string{h.from, cmp.Or(string(h.token), "-"), strconv.FormatInt(h.sent.Unix(), 10), h.body}, " ")
+}
+
+func parseHop(values string) (h hop, ok bool) {
+	fields := strings.Split(values, " ")
+	if len(fields) != 4 {
+		return hop{}, false
+	}
+	seconds, err := strconv.ParseInt(fields[2], 10, 64)
+	return hop{fields[0], parley.TokenKind(strings.TrimPrefix(fields[1], "-")), time.Unix(seconds, 0), fields[3]}, err == nil
+}
+
+func hashOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// verify reads the header of a forwarded request. The caller compares the body.
+func (f *forwarder) verify(hr *http.Request, now time.Time) (hop, bool) {
 	header := hr.Header.Get(hopHeader)
 	end := strings.LastIndexByte(header, ' ')
 	if end < 0 {
@@ -88,8 +116,8 @@ func (f *forwarder) verify(hr *http.Request) (hop, bool) {
 	values, signature := header[:end], header[end+1:]
 	for _, key := range f.keys {
 		if hmac.Equal([]byte(signature), []byte(f.sign(key, hr.Method, hr.RequestURI, values))) {
-			from, kind, _ := strings.Cut(values, " ")
-			return hop{from, parley.TokenKind(strings.TrimSuffix(kind, "-"))}, true
+			h, ok := parseHop(values)
+			return h, ok && now.Sub(h.sent).Abs() <= signatureLife
 		}
 	}
 	return hop{}, false
@@ -100,7 +128,12 @@ type hopKey struct{}
 // FromNodes serves requests that other nodes forwarded, and refuses all others.
 func (a *API) FromNodes(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		h, ok := a.forwarder.verify(hr)
+		h, ok := a.forwarder.verify(hr, a.server.Cluster.Now())
+		if ok {
+			body, err := io.ReadAll(io.LimitReader(hr.Body, maxBody+1))
+			ok = err == nil && hashOf(body) == h.body
+			hr.Body = io.NopCloser(bytes.NewReader(body))
+		}
 		if !ok {
 			a.Refuse(w, hr, parley.Errorf(parley.Forbidden, "This address is only for other nodes of the cluster, with the same secret.key."))
 			return
@@ -125,70 +158,83 @@ func tokenOfNode(ctx context.Context) (parley.Token, bool) {
 	return token.LocalToken(h.token), h.token != ""
 }
 
-// elsewhere is the error of a request that another node must serve.
-type elsewhere struct {
+// otherNode is the error of a request that another node must serve.
+type otherNode struct {
 	node    cluster.Node
 	channel parley.ChannelCode // to be named in X-Channel; empty: the request names it
 }
 
-func (e *elsewhere) Error() string { return "another node serves it" }
+func (e *otherNode) Error() string { return "another node serves it" }
 
-// here returns nil if this node serves a channel or webhook, else what to do instead.
-func (s *server) here(ctx context.Context, key string) error {
+// checkOwner returns nil if this node serves a channel or webhook, else what to do instead.
+func (s *server) checkOwner(ctx context.Context, key string) error {
 	node, ok := s.Cluster.Owner(ctx, key)
 	switch {
 	case node.Self:
 		return nil
 	case !ok, isForwardedByNode(ctx): // one hop only
-		return errMoves
+		return errMoving
 	case node.URL == "":
 		return &parley.Error{Code: parley.Unavailable, RetryAfter: 5 * time.Second,
 			Message: "Another node serves this, and it has no --node-url. Ask the operator."}
 	}
-	return &elsewhere{node: node}
+	return &otherNode{node: node}
 }
 
-var errMoves = &parley.Error{Code: parley.Unavailable, RetryAfter: time.Second,
+var errMoving = &parley.Error{Code: parley.Unavailable, RetryAfter: time.Second,
 	Message: "This channel moves to another node. Try again in a moment."}
 
-// hereForChannel is here for a channel.
-func (s *server) hereForChannel(ctx context.Context, c parley.Channel) error {
-	return s.here(ctx, gateway.ShardKey(c))
+// checkChannelOwner is checkOwner for a channel.
+func (s *server) checkChannelOwner(ctx context.Context, c parley.Channel) error {
+	return s.checkOwner(ctx, gateway.ShardKey(c))
 }
 
 // checkNode returns nil if this node serves the request, as far as that is known before its fields are read.
 func (rt *route) checkNode(ctx context.Context, r *request) error {
 	if rt.access == ofChannel {
-		return rt.hereForChannel(ctx, r.channel)
+		return rt.checkChannelOwner(ctx, r.channel)
 	}
 	if code := r.http.PathValue("code"); code != "" {
 		c, ok := rt.Gateway.Channel(parley.ChannelCode(code))
 		if !ok {
 			c.Code = parley.ChannelCode(code)
 		}
-		return rt.hereForChannel(ctx, c)
+		return rt.checkChannelOwner(ctx, c)
 	}
 	if strings.HasPrefix(rt.path, "/api/manage/webhooks/{id}") {
-		return rt.here(ctx, r.http.PathValue("id"))
+		return rt.checkOwner(ctx, r.http.PathValue("id"))
 	}
 	return nil
 }
 
+// checkStillOwner replaces an error if another node may serve the channel meanwhile: what this one knows may be out of date.
+func (rt *route) checkStillOwner(err error) error {
+	if err == nil || rt.access != ofChannel || rt.Cluster.MaySend() {
+		return err
+	}
+	moving := *errMoving
+	moving.Cause = err
+	return &moving
+}
+
 // forwardTo has another node serve the request, and returns the status of its response.
-func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *elsewhere) (status int) {
+func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (status int) {
 	began := time.Now()
 	f := rt.forwarder
 	target, err := url.Parse(to.node.URL)
 	if err != nil {
-		a := refusal(errMoves)
+		a := refusal(errMoving)
 		write(w, r.id, a)
 		return a.status
 	}
-	kind := parley.TokenKind("-")
+	said := hop{from: rt.addressOf(r.http).String(), sent: rt.Cluster.Now(), body: hashOf(r.body.Bytes())}
 	if token.IsLocal(r.token) {
-		kind = r.token.Kind
+		said.token = r.token.Kind
 	}
-	values := rt.addressOf(r.http).String() + " " + string(kind)
+	values := said.String()
+	ctx, cancel := context.WithCancel(r.http.Context())
+	defer cancel()
+	go rt.cancelWithoutMember(ctx, cancel, to.node.ID)
 	seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 	proxy := &httputil.ReverseProxy{
 		Transport:     f.transport,
@@ -205,6 +251,7 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *elsewhere) (st
 			if to.channel != "" {
 				p.Out.Header.Set("X-Channel", string(to.channel))
 			}
+			p.Out.Body, p.Out.ContentLength = http.NoBody, 0
 			if r.body.Len() > 0 {
 				p.Out.Body, p.Out.ContentLength = io.NopCloser(bytes.NewReader(r.body.Bytes())), int64(r.body.Len())
 			}
@@ -216,10 +263,27 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *elsewhere) (st
 				Message: "The node that serves this channel does not answer. Try again soon."}))
 		},
 	}
-	proxy.ServeHTTP(seen, r.http)
+	proxy.ServeHTTP(seen, r.http.WithContext(ctx))
 	f.seconds.Observe(time.Since(began).Seconds())
 	if seen.status != http.StatusServiceUnavailable {
 		f.total.WithLabelValues("ok").Inc()
 	}
 	return seen.status
+}
+
+// cancelWithoutMember cancels a request once the node that it was forwarded to is no longer a member.
+func (rt *route) cancelWithoutMember(ctx context.Context, cancel func(), node int64) {
+	ticker := time.NewTicker(memberCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		nodes, err := rt.Cluster.Nodes(ctx)
+		if err == nil && !slices.ContainsFunc(nodes, func(n cluster.Node) bool { return n.ID == node }) {
+			cancel()
+		}
+	}
 }

@@ -162,7 +162,7 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	r := newRequest(hr)
 	defer r.release()
 	a, err := rt.run(hr.Context(), r, w)
-	if to, ok := errors.AsType[*elsewhere](err); ok {
+	if to, ok := errors.AsType[*otherNode](err); ok {
 		status := rt.forwardTo(w, r, to)
 		rt.logRequest(hr.Context(), r, status, time.Since(began), nil)
 		return
@@ -239,7 +239,7 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	if r.channel.Code != "" && errors.Is(err, gateway.ErrChannelNotFound) { // deleted meanwhile
 		err = parley.Errorf(parley.BadRequest, "Channel %s no longer exists.", r.channel.Code)
 	}
-	return a, err
+	return a, rt.checkStillOwner(err)
 }
 
 func (s *server) withinLimit(r *request) error {

@@ -187,7 +187,7 @@ type pairState struct {
 func (s *server) pairLinkState(ctx context.Context, r *request) (any, error) {
 	ticket, c, err := s.pairTicket(ctx, r)
 	if err == nil {
-		err = s.hereForChannel(ctx, c)
+		err = s.checkChannelOwner(ctx, c)
 	}
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (s *server) pairLinkState(ctx context.Context, r *request) (any, error) {
 func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 	ticket, c, err := s.pairTicket(ctx, r)
 	if err == nil {
-		err = s.hereForChannel(ctx, c)
+		err = s.checkChannelOwner(ctx, c)
 	}
 	if err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ func (s *server) tap(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.here(ctx, string(link.Channel)); err != nil {
+	if err := s.checkOwner(ctx, string(link.Channel)); err != nil {
 		return nil, err
 	}
 	sent, err := s.Sandbox.SendAs(ctx, link.Channel, link.Contact.Number(), sandbox.Outgoing{Content: parley.Text{Body: text}})

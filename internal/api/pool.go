@@ -46,7 +46,7 @@ func (s *server) sendPool(ctx context.Context, r *request) (response, error) {
 	if unpicked != nil {
 		return response{}, unpicked
 	}
-	if err := s.hereForPool(ctx, channel); err != nil {
+	if err := s.checkPoolOwner(ctx, channel); err != nil {
 		return response{}, err
 	}
 	drafts, err := s.drafts(ctx, r, to, items)
@@ -60,11 +60,11 @@ func (s *server) sendPool(ctx context.Context, r *request) (response, error) {
 	return pooled(ctx, r, ms)
 }
 
-// hereForPool returns nil if this node serves the chosen channel.
-func (s *server) hereForPool(ctx context.Context, code parley.ChannelCode) error {
+// checkPoolOwner returns nil if this node serves the chosen channel.
+func (s *server) checkPoolOwner(ctx context.Context, code parley.ChannelCode) error {
 	c, _ := s.Gateway.Channel(code)
-	err := s.hereForChannel(ctx, c)
-	if e, ok := errors.AsType[*elsewhere](err); ok {
+	err := s.checkChannelOwner(ctx, c)
+	if e, ok := errors.AsType[*otherNode](err); ok {
 		e.channel = code
 	}
 	return err

@@ -80,6 +80,9 @@ func (c *Cluster) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.Remaining() <= 0 {
+		defer c.wakeWaiters()
+	}
 	c.mu.Lock()
 	c.until, c.draining = began.Add(lease), draining
 	if c.beating.IsZero() {

@@ -71,6 +71,8 @@ type Membership interface {
 	MaySend() bool
 	// Owner returns the node that serves a channel or webhook. Without one it waits a while. ok is false if there is none.
 	Owner(ctx context.Context, key string) (n Node, ok bool)
+	// Now is the time by the clock that all nodes share.
+	Now() time.Time
 	// Nodes lists the nodes.
 	Nodes(ctx context.Context) ([]Node, error)
 	// Drain makes a node release its shards. It returns false if there is no such node.
@@ -84,6 +86,7 @@ func (Single) Owns(string) bool                           { return true }
 func (Single) Leads() bool                                { return true }
 func (Single) MaySend() bool                              { return true }
 func (Single) Owner(context.Context, string) (Node, bool) { return Node{Self: true}, true }
+func (Single) Now() time.Time                             { return time.Now() }
 func (Single) Nodes(context.Context) ([]Node, error)      { return nil, nil }
 func (Single) Drain(context.Context, int64) (bool, error) { return false, nil }
 
@@ -319,6 +322,9 @@ func (c *Cluster) ClockOffset() time.Duration {
 	return c.offset
 }
 
+// Now is the time by the database's clock.
+func (c *Cluster) Now() time.Time { return time.Now().Add(-c.ClockOffset()) }
+
 // ID is the id of this node; 0: it is not a member now.
 func (c *Cluster) ID() int64 { return c.id.Load() }
 
@@ -342,7 +348,7 @@ func (c *Cluster) Owner(ctx context.Context, key string) (Node, bool) {
 		node, known := c.nodes[owner]
 		c.mu.RUnlock()
 		switch {
-		case own:
+		case own && c.Remaining() > 0:
 			return Node{ID: c.id.Load(), Self: true}, true
 		case known && owner != c.id.Load():
 			return node, true

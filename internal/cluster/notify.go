@@ -56,12 +56,12 @@ func (c *Cluster) sendNotify(ctx context.Context, what string) {
 // listen reads the database when other nodes changed something, until ctx ends.
 func (c *Cluster) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		c.hear(ctx)
+		c.listenOnce(ctx)
 		wait.Sleep(ctx, listenPause)
 	}
 }
 
-func (c *Cluster) hear(ctx context.Context) {
+func (c *Cluster) listenOnce(ctx context.Context) {
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return
