@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,4 +60,24 @@ func Inspect(ctx context.Context, database string) (i Inspection, err error) {
 		return n, err
 	})
 	return i, err
+}
+
+// StoredKeyPrint reads the fingerprint of the secret key that a database was made with; nil: there is no cluster yet.
+func StoredKeyPrint(ctx context.Context, database string) (print []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*callLimit)
+	defer cancel()
+	conn, err := sqldb.ConnectPostgres(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.Background())
+	var exists bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('cluster') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+		return nil, err
+	}
+	err = conn.QueryRow(ctx, `SELECT key_print FROM cluster`).Scan(&print)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return print, err
 }

@@ -105,19 +105,27 @@ const (
 
 // Clock reports how far this machine's clock is ahead of WhatsApp's. Negative is behind.
 func Clock(ahead time.Duration) Finding {
-	f := Finding{Check: "clock", Level: Fine, Found: "agrees with WhatsApp's"}
-	off := ahead.Abs()
-	if off <= clockOff {
+	f := compareClocks(ahead, "WhatsApp's")
+	f.Check = "clock"
+	if f.Level == Fine {
+		f.Found = "agrees with WhatsApp's"
 		return f
+	}
+	f.Remedy = "set it by network time (NTP)"
+	if ahead.Abs() > clockWrong {
+		f.Level = Problem
+	}
+	return f
+}
+
+// compareClocks says how far this machine's clock is ahead of another.
+func compareClocks(ahead time.Duration, others string) Finding {
+	if ahead.Abs() <= clockOff {
+		return Finding{Level: Fine}
 	}
 	word := "ahead of"
 	if ahead < 0 {
 		word = "behind"
 	}
-	f.Level, f.Remedy = Warning, "set it by network time (NTP)"
-	f.Found = fmt.Sprintf("The clock of this machine is %s %s WhatsApp's.", Lasted(off), word)
-	if off > clockWrong {
-		f.Level = Problem
-	}
-	return f
+	return Finding{Level: Warning, Found: fmt.Sprintf("The clock of this machine is %s %s %s.", Lasted(ahead.Abs()), word, others)}
 }

@@ -38,18 +38,14 @@ func (p Postgres) Look() []Finding {
 const MaxNodeClock = 30 * time.Second
 
 func databaseClock(ahead time.Duration) Finding {
-	f := Finding{Check: "database clock", Level: Fine, Found: "agrees with this machine's"}
-	off := ahead.Abs()
-	if off <= clockOff {
+	f := compareClocks(ahead, "the database's")
+	f.Check = "database clock"
+	if f.Level == Fine {
+		f.Found = "agrees with this machine's"
 		return f
 	}
-	word := "ahead of"
-	if ahead < 0 {
-		word = "behind"
-	}
-	f.Level, f.Remedy = Warning, "set both clocks by network time (NTP)"
-	f.Found = fmt.Sprintf("The clock of this machine is %s %s the database's.", Lasted(off), word)
-	if off > MaxNodeClock {
+	f.Remedy = "set both clocks by network time (NTP)"
+	if ahead.Abs() > MaxNodeClock {
 		f.Level = Problem
 		f.Found += " The node is not ready because of it."
 	}

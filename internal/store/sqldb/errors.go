@@ -2,8 +2,11 @@ package sqldb
 
 import (
 	"errors"
+	"io"
+	"net"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"zombiezen.com/go/sqlite"
 
 	"parley"
@@ -80,4 +83,22 @@ func IsDiskError(err error) bool {
 		return true
 	}
 	return false
+}
+
+// isPostgresUnavailable reports whether an error of PostgreSQL means that it does not work now.
+func isPostgresUnavailable(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch e.Code[:2] {
+		case "08", "40", "53", "57", "58", "XX": // connection, rollback, resources, operator, system, internal
+			return true
+		case "PF":
+			return e.Code == notMember
+		case "25": // a transaction that a time-out or an earlier error ended
+			return e.Code == "25P03" || e.Code == "25006"
+		}
+		return false
+	}
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	_, lost := errors.AsType[net.Error](err)
+	return connecting || lost || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
