@@ -87,7 +87,7 @@ func (b *builder) build(target string) string {
 	b.run("bud", "--isolation", "chroot", "--format", "docker", "--file", filepath.Join(deploy, "Dockerfile"), "--target", target,
 		"--build-arg", "GO_IMAGE=localhost/go", "--build-arg", "DEBIAN_IMAGE=localhost/debian", "--build-arg", "VERSION="+release(b.t),
 		"--volume", env["GOROOT"]+":/usr/local/go:ro", "--volume", env["GOMODCACHE"]+":/go/pkg/mod",
-		"--volume", env["GOCACHE"]+":/root/.cache/go-build",
+		"--volume", env["GOCACHE"]+":/go/cache",
 		"--tag", name, root)
 	return name
 }

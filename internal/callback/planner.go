@@ -136,6 +136,7 @@ func (p *planner) read(ctx context.Context) error {
 		return err
 	}
 	hooks := make(map[parley.WebhookID]*hook, len(webhooks))
+	var found []parley.Endpoint
 	for _, w := range webhooks {
 		if !p.owns(string(w.ID)) {
 			continue
@@ -143,10 +144,13 @@ func (p *planner) read(ctx context.Context) error {
 		h := &hook{Webhook: w, stored: w.Cursor, waiting: maxWaiting} // to be counted
 		if old := p.hooks[w.ID]; old != nil {
 			h.Cursor, h.turn = max(w.Cursor, old.Cursor), old.turn
+		} else {
+			found = append(found, parley.Endpoint(w.ID))
 		}
 		hooks[w.ID] = h
 	}
 	p.hooks = hooks
+	p.notify(found) // another node may have planned deliveries up to the cursor that was read here
 	return nil
 }
 

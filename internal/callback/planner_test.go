@@ -156,3 +156,29 @@ func TestPlannerStopsWithItsContext(t *testing.T) {
 		t.Errorf("the cursor %d was stored, want %d (%v)", w.Cursor, at, err)
 	}
 }
+
+// TestWebhookFromAnotherNode takes over a webhook whose events another node has planned. The dispatcher must look at its
+// deliveries after the cursor was read: it may have looked before they were stored.
+func TestWebhookFromAnotherNode(t *testing.T) {
+	e := newPlanEnv(t)
+	var notified []parley.Endpoint
+	e.notify = func(endpoints []parley.Endpoint) { notified = append(notified, endpoints...) }
+	e.add(3)
+	owned := false
+	e.Owns = func(string) bool { return owned }
+	id := e.webhook(3)
+	e.next()
+	if len(notified) > 0 {
+		t.Errorf("notified of %v, which another node delivers", notified)
+	}
+	owned = true
+	e.Wake()
+	e.next()
+	if len(notified) != 1 || notified[0] != parley.Endpoint(id) {
+		t.Errorf("notified of %v, want %s", notified, id)
+	}
+	e.Wake()
+	if e.next(); len(notified) != 1 {
+		t.Errorf("notified again: %v", notified)
+	}
+}
