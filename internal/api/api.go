@@ -169,6 +169,9 @@ func messagingRoutes(m *router, s *server) {
 	m.add("POST /api/chat/archive", ofChannel, body, drafting(s, s.archive(true), s.archiveResponse))
 	m.add("POST /api/chat/un-archive", ofChannel, body, drafting(s, s.archive(false), operationResponse))
 
+	m.add("GET /api/messages", ofChannel, query, handle(s.listMessages))
+	m.add("GET /api/messages/{message_id}", ofChannel, query, handle(s.readMessage))
+
 	m.add("GET /api/contact", ofChannel, query, handleString(onUsable(s.contacts)))
 	m.add("GET /api/contact/info", ofChannel, query, handleString(onUsable(s.contactInfo)))
 	m.add("GET /api/contact/picture", ofChannel, query, handle(onUsable(s.picture)))
@@ -185,6 +188,7 @@ func messagingRoutes(m *router, s *server) {
 	m.add("GET /api/otp/link/{id}", ofAny, nothing, handle(s.link))
 
 	m.stream("GET /api/events", ofAny)
+	m.add("GET /api/events/recent", ofAny, query, handle(s.recentEvents))
 }
 
 func sandboxRoutes(m *router, s *server) {
@@ -260,6 +264,7 @@ func manageRoutes(m *router, s *server) {
 	m.add("PATCH /api/manage/log-level", ofAdmin, body, handle(s.changeLogLevel))
 
 	m.stream("GET /api/manage/events", ofAdmin)
+	m.add("GET /api/manage/events/recent", ofAdmin, query, handle(s.recentEvents))
 }
 
 func publicRoutes(m *router, s *server) {

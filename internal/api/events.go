@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"parley"
 	"parley/internal/api/form"
@@ -209,6 +212,42 @@ func (rt *route) forward(r *request, reader *feed.Reader, out *eventWriter) erro
 		}
 	}
 	return nil
+}
+
+// recentEvents lists what happened, newest first. One call scans a bounded number of rows.
+func (s *server) recentEvents(ctx context.Context, r *request) (any, error) {
+	channel, err := s.channelOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	filter := parley.EventFilter{Channel: channel, Types: typesListed(r.Form, "types")}
+	limit := int(r.Whole("limit", 50, 1, maxFound))
+	before := int64(math.MaxInt64)
+	if id := r.OptionalText("before", 1, 100); id != "" {
+		if before, err = parley.EventID(id).Seq(); err != nil {
+			r.Fail("before", "must be the id of an event: evt_ and 26 letters and digits.")
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	events, next, err := s.Store.RecentEvents(ctx, before, filter, limit)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]jsontext.Value, 0, len(events))
+	for i := range events {
+		body, err := s.Feed.Render(&events[i])
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, body)
+	}
+	meta := searchMeta{HasMore: next != 0}
+	if meta.HasMore { // only its seq counts: the event itself may be left out of the page
+		meta.Cursor = textOrNil(parley.NewEventID(time.UnixMilli(0), 0, next))
+	}
+	return envelope{Success: true, Message: "OK", Data: rows, Meta: meta}, nil
 }
 
 type listenersData struct {

@@ -73,9 +73,12 @@ const (
 	leastDigits = 3   // of a number prefix; fewer would match many countries
 )
 
-// listMessages searches the messages of all channels, newest first. One call scans a bounded number of rows.
+// listMessages searches the messages of all channels or of the token's own, newest first. One call scans a bounded number of rows.
 func (s *server) listMessages(ctx context.Context, r *request) (any, error) {
 	q := messageQuery(r.Form)
+	if r.channel.Code != "" {
+		q.Channel = r.channel.Code // of a token that is not the operator's
+	}
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
@@ -167,9 +170,12 @@ func parseAgo(text string) (time.Duration, bool) {
 	return time.Duration(n) * unit, known && err == nil && n >= 0 && n <= most
 }
 
-// messageNamed returns the message in the path, of the channel in the query.
+// messageNamed returns the message in the path, of the token's own channel or else of the one in the query.
 func (s *server) messageNamed(ctx context.Context, r *request) (parley.Message, error) {
-	code := parley.ChannelCode(r.Text("channel", 1, 100))
+	code := r.channel.Code
+	if code == "" {
+		code = parley.ChannelCode(r.Text("channel", 1, 100))
+	}
 	if err := r.Err(); err != nil {
 		return parley.Message{}, err
 	}

@@ -9,15 +9,20 @@ import (
 )
 
 type messageDetail struct {
-	messageRow     `json:",inline"`
-	Timeline       []statusAt       `json:"timeline"`
-	ReplyTo        *string          `json:"reply_to"`
-	Media          *messageFile     `json:"media"`
-	Location       *messageLocation `json:"location"`
-	Poll           *messagePoll     `json:"poll"`
-	Reactions      []string         `json:"reactions"`
-	Deliveries     []deliveryRow    `json:"deliveries"`
-	IdempotencyKey *string          `json:"idempotency_key"`
+	messageRow `json:",inline"`
+	Timeline   []statusAt       `json:"timeline"`
+	ReplyTo    *string          `json:"reply_to"`
+	Media      *messageFile     `json:"media"`
+	Location   *messageLocation `json:"location"`
+	Poll       *messagePoll     `json:"poll"`
+	Reactions  []string         `json:"reactions"`
+}
+
+// operatorDetail adds what only an operator sees: webhooks may belong to others.
+type operatorDetail struct {
+	messageDetail  `json:",inline"`
+	Deliveries     []deliveryRow `json:"deliveries"`
+	IdempotencyKey *string       `json:"idempotency_key"`
 }
 
 type statusAt struct {
@@ -62,14 +67,17 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	}
 	d := messageDetail{
 		messageRow: s.messageRow(&m, s.newNameFinder().name(ctx, m.Channel, m.Chat)),
-		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo), IdempotencyKey: textOrNil(m.IdempotencyKey),
+		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo),
 	}
 	s.addContent(&d, &m, events)
 	if d.Reactions, err = s.Store.Reactions(ctx, m.Seq); err != nil {
 		return nil, err
 	}
-	d.Deliveries, err = s.deliveriesOf(ctx, events)
-	return ok("OK", d), err
+	if r.channel.Code != "" { // the token is not the operator's
+		return ok("OK", d), nil
+	}
+	deliveries, err := s.deliveriesOf(ctx, events)
+	return ok("OK", operatorDetail{d, deliveries, textOrNil(m.IdempotencyKey)}), err
 }
 
 // timelineOf lists the statuses of a message, from acceptance until now. Purged events are missing in between.

@@ -202,18 +202,9 @@ func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 	}
 	args = append(args, upTo)
 	where += ` AND event.seq <= ` + param(len(args))
-	if len(filter.Types) > 0 {
-		var numbers []int64
-		for _, t := range filter.Types {
-			if n, err := eventNumber(t); err == nil {
-				numbers = append(numbers, n)
-			}
-		}
-		if len(numbers) == 0 {
-			return nil, upTo, nil
-		}
-		in, types := inList(len(args)+1, numbers)
-		where, args = where+` AND type IN `+in, append(args, types...)
+	where, args, ok := ofTypes(where, args, filter.Types)
+	if !ok {
+		return nil, upTo, nil
 	}
 	found, err := list(r, readEvents+where+` ORDER BY event.seq LIMIT `+param(len(args)+1), append(args, int64(limit)), scanEvent)
 	if err != nil {
@@ -224,6 +215,57 @@ func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 	}
 	events, err := r.withMessages(found)
 	return events, upTo, err
+}
+
+// ofTypes adds a condition on the types of events. It reports false if no stored event has one of them.
+func ofTypes(where string, args []any, wanted []parley.EventType) (string, []any, bool) {
+	if len(wanted) == 0 {
+		return where, args, true
+	}
+	var numbers []int64
+	for _, t := range wanted {
+		if n, err := eventNumber(t); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	in, types := inList(len(args)+1, numbers)
+	return where + ` AND type IN ` + in, append(args, types...), len(numbers) > 0
+}
+
+// RecentEvents reads the log before a seq, newest first, and scans at most maxScanned rows. It also returns the seq before
+// which the next call continues; zero: there are no older events.
+func (r Reader) RecentEvents(ctx context.Context, before int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
+	r = r.with(ctx)
+	where, args := `event.seq < $1`, []any{before}
+	if filter.Channel != "" {
+		where += ` AND event.channel = ` + channelOf(`$2`)
+		args = append(args, string(filter.Channel))
+	}
+	var oldest, scanned int64
+	err := r.row(`SELECT coalesce(min(seq), 0), count(*) FROM
+		(SELECT event.seq FROM event WHERE `+where+` ORDER BY event.seq DESC LIMIT `+param(len(args)+1)+`) AS last`,
+		append(args, int64(maxScanned)), &oldest, &scanned)
+	if err != nil || scanned == 0 {
+		return nil, 0, err
+	}
+	next := oldest
+	if scanned < maxScanned {
+		next = 0
+	}
+	args = append(args, oldest)
+	where, args, ok := ofTypes(where+` AND event.seq >= `+param(len(args)), args, filter.Types)
+	if !ok {
+		return nil, 0, nil
+	}
+	found, err := list(r, readEvents+where+` ORDER BY event.seq DESC LIMIT `+param(len(args)+1), append(args, int64(limit)), scanEvent)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(found) == limit {
+		next = found[limit-1].Seq
+	}
+	events, err := r.withMessages(found)
+	return events, next, err
 }
 
 // scanTo returns the last seq that one call scans, at most maxScanned rows further. If fewer rows match, that is the end of

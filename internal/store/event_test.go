@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,34 @@ var eventTests = map[string]func(*env){
 			}
 			e.same("event", got[i], want[i])
 		}
+	},
+
+	"recent events come newest first, page by page": func(e *env) {
+		e.channel(main)
+		e.channel(other)
+		var want []string
+		e.tx(func(tx *store.Tx) error {
+			var failed error
+			for i := range 7 {
+				of := []parley.ChannelCode{main, other}[i%2]
+				event := parley.Event{Type: parley.OTPFailed, Channel: of, At: start, Chat: bob, Data: fmt.Appendf(nil, `{"id":"%d"}`, i)}
+				if i == 2 {
+					event.Type = parley.OTPExpired
+				}
+				failed = errors.Join(failed, tx.AddEvent(e.Context(), &event))
+			}
+			return failed
+		})
+		filter := parley.EventFilter{Channel: main, Types: []parley.EventType{parley.OTPFailed}}
+		for before := int64(math.MaxInt64); before != 0; {
+			events, next, err := e.store.RecentEvents(e.Context(), before, filter, 2)
+			e.must(err)
+			for _, event := range events {
+				want = append(want, string(event.Data))
+			}
+			before = next
+		}
+		e.same("events", want, []string{`{"id":"6"}`, `{"id":"4"}`, `{"id":"0"}`})
 	},
 
 	"statuses are published one by one": func(e *env) {

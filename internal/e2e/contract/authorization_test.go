@@ -70,7 +70,7 @@ func whomFor(method, path string, op *openapi3.Operation) string {
 		return "admin"
 	case method+" "+path == "POST /api/send-message/pool", method+" "+path == "POST /api/otp/link/global":
 		return "global"
-	case method+" "+path == "GET /api/events", method+" "+path == "GET /api/otp/link/{id}":
+	case path == "/api/events", path == "/api/events/recent", path == "/api/otp/link/{id}":
 		return "both"
 	}
 	return "channel"
