@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -27,15 +29,20 @@ func (c *cli) channel() *cobra.Command {
 }
 
 func (c *cli) channelCreate() *cobra.Command {
-	var name, network string
+	var name, network, hook string
 	cmd := &cobra.Command{
 		Use:   "create CODE",
 		Short: "Create a channel",
 		Long: `Create a channel. A running server starts it at once. Without --network it is on the sandbox, with simulated
-phones.`,
+phones. With --webhook, add a webhook for its events too, and print the webhook's id and secret.`,
 		Example: `  parley channel create toko --network whatsapp --name 'Toko Ayu'
-  parley channel create try`,
+  parley channel create try --webhook https://example.com/hook`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if hook != "" {
+				if _, err := serverURL(settingValue{hook, "--webhook"}); err != nil {
+					return fail(exitUsage, "--webhook: %q is not an address such as https://example.com/hook", hook)
+				}
+			}
 			body := texts("name", name)
 			body["code"], body["network"] = args[0], network
 			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
@@ -48,13 +55,41 @@ phones.`,
 				if err == nil {
 					c.hintCreated(args[0], network, cmd.Flags().Changed("network"))
 				}
+				if err == nil && hook != "" {
+					return c.addHook(ctx, api, r, args[0], hook)
+				}
 				return printData(c, r, err, c.printChannel)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "display name (default: the code)")
 	cmd.Flags().StringVar(&network, "network", string(parley.Sandbox), "the chat network: sandbox or whatsapp")
+	cmd.Flags().StringVar(&hook, "webhook", "", "an address that receives the channel's events")
 	return cmd
+}
+
+// addHook adds a webhook to a channel that was just created, and prints both.
+func (c *cli) addHook(ctx context.Context, api *client.Client, created *client.Response, code, url string) error {
+	var w webhook
+	added, err := api.Post(ctx, client.Path("webhooks"), map[string]string{"url": url, "channel": code}, &w)
+	if err != nil {
+		return errors.Join(printData(c, created, nil, c.printChannel), fmt.Errorf(
+			"channel %s was created, but not its webhook: %w. Add it with: parley webhook add URL --channel %s", code, err, code))
+	}
+	if c.json {
+		var document map[string]json.RawMessage
+		if err := json.Unmarshal(created.Data, &document); err != nil {
+			return err
+		}
+		document["webhook"] = added.Data
+		return c.printJSON(document)
+	}
+	if w.Warning != "" {
+		c.hint("%s", w.Warning)
+	}
+	err = printData(c, created, nil, c.printChannel)
+	c.printLines([][2]string{{"webhook", string(w.ID)}, {"secret", w.Secret}})
+	return err
 }
 
 func (c *cli) hintCreated(code, network string, chosen bool) {
@@ -272,7 +307,11 @@ func (c *cli) delete(cmd *cobra.Command, kind, id string, yes bool, question fun
 	if err != nil {
 		return err
 	}
-	if err := c.confirm(cmd.Context(), yes, question(present.URL), id); err != nil { // the data directory is not locked meanwhile
+	asked := question(present.URL)
+	if c.profile != "" {
+		asked += " on " + c.set.text(keyURL)
+	}
+	if err := c.confirm(cmd.Context(), yes, asked, id); err != nil { // the data directory is not locked meanwhile
 		return err
 	}
 	return c.manage(cmd, func(ctx context.Context, api *client.Client) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -19,17 +18,13 @@ import (
 // clientFlags adds the flags of commands that act on a channel of a server.
 func clientFlags(cmd *cobra.Command) { settingFlags(cmd.PersistentFlags(), keyURL, keyToken) }
 
-// server finds the server: --url, else the one that runs on the data directory, else the configured listen address. The
+// server finds the server: --url or that of the profile, else the one that runs on the data directory, else the configured listen address. The
 // default address is not tried, because another server may listen there. The client has no token yet. The second result
 // is zero unless the server runs on the data directory.
 func (c *cli) server() (*client.Client, app.Running, error) {
-	if given := c.set.text(keyURL); given != "" {
-		u, err := url.Parse(given)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, app.Running{}, fail(exitUsage, "%s: %q is not the address of a server. Write it like http://127.0.0.1:7275",
-				c.set.values[keyURL].origin, given)
-		}
-		return &client.Client{Base: strings.TrimSuffix(strings.TrimSuffix(given, "/"), "/api")}, app.Running{}, nil
+	if given := c.set.values[keyURL]; given.text != "" {
+		base, err := serverURL(given)
+		return &client.Client{Base: base}, app.Running{}, err
 	}
 	if running, ok := c.dir().Running(); ok && running.URL != "" {
 		return &client.Client{Base: running.URL, HTTP: client.OfThisMachine()}, running, nil
@@ -55,6 +50,13 @@ func (c *cli) client(configured, inDevEnv string, local func(app.Running) string
 	cl.Token, cl.Origin = strings.TrimSpace(c.set.text(configured)), c.set.values[configured].origin
 	if cl.Token != "" {
 		return cl, nil
+	}
+	if c.profile != "" { // tokens of the data directory are for its own server
+		kind := "token for messages"
+		if configured == keyAdminToken {
+			kind = "admin token"
+		}
+		return nil, fail(exitNotAllowed, "profile %s has no %s. Add one with: parley login --profile %s", c.profile, kind, c.profile)
 	}
 	env, err := app.ReadDevEnv(c.dir())
 	if err != nil {
@@ -121,9 +123,12 @@ func adminOf(r app.Running) *client.Client {
 	return &client.Client{Base: r.URL, Token: r.AdminToken, HTTP: client.OfThisMachine()}
 }
 
-// manage calls do with a client of the management API of the data directory: of the server that runs on it, else of one
-// in this process.
+// manage calls do with a client of the management API: of the profile's server, else of the server that runs on the data
+// directory, else of one in this process.
 func (c *cli) manage(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
+	if c.profile != "" {
+		return c.manageOrCreate(cmd, do)
+	}
 	if _, running := c.dir().Running(); !running && !c.dir().Exists() && c.set.text(keyDatabase) == "" {
 		return c.noData()
 	}
@@ -154,6 +159,9 @@ func (c *cli) manageOrCreate(cmd *cobra.Command, do func(context.Context, *clien
 
 func (c *cli) manageData(cmd *cobra.Command, do func(context.Context, *client.Client) error) (err error) {
 	ctx := cmd.Context()
+	if c.profile != "" {
+		return c.onServer(cmd, do)
+	}
 	if running, ok := c.dir().Running(); ok && running.URL != "" {
 		return c.onRunning(ctx, running, do)
 	}

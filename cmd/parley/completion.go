@@ -57,8 +57,16 @@ func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
 		return nil
 	}
 	c.set = set
+	if c.useProfile(cmd) != nil {
+		return nil
+	}
 	running, ok := c.dir().Running()
-	if !ok || running.URL == "" {
+	api := adminOf(running)
+	if c.profile != "" {
+		if api, err = c.client(keyAdminToken, "", nil); err != nil {
+			return nil
+		}
+	} else if !ok || running.URL == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
@@ -67,7 +75,7 @@ func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
 	if kind == "deliveries" {
 		query.Set("limit", "100")
 	}
-	if _, err := adminOf(running).Get(ctx, client.Path(kind), query, &all); err != nil {
+	if _, err := api.Get(ctx, client.Path(kind), query, &all); err != nil {
 		return nil
 	}
 	return all
@@ -87,6 +95,8 @@ func (c *cli) completeArgs(root *cobra.Command) {
 		"network": fixed(string(parley.Sandbox), string(parley.WhatsApp)),
 		"events":  fixed(typeNames(parley.EventTypes)...),
 		"print":   fixed("code", "link", "body", "id", "json"),
+		"profile": profileNames,
+		"status":  fixed(statusNames()...), "direction": fixed("in", "out"),
 	} {
 		if f := root.Flag(flag); f != nil && f.Value.Type() != "bool" {
 			_ = root.RegisterFlagCompletionFunc(flag, complete) // fails only if it is registered already

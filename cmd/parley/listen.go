@@ -144,14 +144,18 @@ type streamEvent struct {
 	ID      parley.EventID     `json:"id"`
 	Type    parley.EventType   `json:"type"`
 	Channel parley.ChannelCode `json:"channel"`
+	At      time.Time          `json:"timestamp"`
 	Data    struct {
-		ContactID string `json:"contact_id"`
-		MessageID string `json:"message_id"`
-		ID        string `json:"id"`
-		FromMe    string `json:"from_me"`
-		Status    string `json:"status"`
-		Was       string `json:"was"`
-		Reason    string `json:"reason"`
+		ContactID string       `json:"contact_id"`
+		MessageID string       `json:"message_id"`
+		ID        string       `json:"id"`
+		Type      string       `json:"type"`
+		Body      string       `json:"body"`
+		FromMe    string       `json:"from_me"`
+		Status    string       `json:"status"`
+		Error     *sendFailure `json:"error"`
+		Was       string       `json:"was"`
+		Reason    string       `json:"reason"`
 		Reaction  *struct {
 			Emoji string `json:"emoji"`
 		} `json:"reaction"`

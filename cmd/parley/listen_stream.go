@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/url"
 	"time"
 
@@ -17,13 +14,13 @@ import (
 const (
 	reconnectDelay = 2 * time.Second
 	streamTimeout  = 45 * time.Second // three heartbeats: the connection is dead
-	maxEvent       = 8 << 20          // longer than any event
 )
 
 // stream follows the event stream of a server and reconnects when it breaks.
 type stream struct {
 	cli       *cli
 	client    *client.Client
+	path      string // empty: that of the token's channels
 	query     url.Values
 	connected func() // called once, when the stream has begun; may be nil
 	lastID    string
@@ -56,8 +53,12 @@ func (e *stream) locate() {
 	if err != nil {
 		return
 	}
-	if e.client.Base = found.Base; e.client.Origin == "" && running.GlobalToken != "" {
-		e.client.Token = running.GlobalToken
+	temporary := running.GlobalToken
+	if e.path == client.AllEventsPath {
+		temporary = running.AdminToken
+	}
+	if e.client.Base = found.Base; e.client.Origin == "" && temporary != "" {
+		e.client.Token = temporary
 	}
 }
 
@@ -65,7 +66,7 @@ func (e *stream) locate() {
 func (e *stream) read(ctx context.Context, on func(streamEvent) error) (begun bool, err error) {
 	ctx, hangUp := context.WithCancelCause(ctx)
 	defer hangUp(nil)
-	resp, err := e.client.Events(ctx, e.query, e.lastID)
+	resp, err := e.client.Events(ctx, cmp.Or(e.path, client.EventsPath), e.query, e.lastID)
 	if err != nil {
 		return false, err
 	}
@@ -76,56 +77,20 @@ func (e *stream) read(ctx context.Context, on func(streamEvent) error) (begun bo
 	}
 	dead := time.AfterFunc(streamTimeout, func() { hangUp(errors.New("nothing came for a long time")) })
 	defer dead.Stop()
-	events := newEventReader(resp.Body)
-	events.alive = func() { dead.Reset(streamTimeout) }
+	events := client.NewEventReader(resp.Body)
+	events.Alive = func() { dead.Reset(streamTimeout) }
 	for {
-		event, err := events.next()
-		if events.lastID != "" {
-			e.lastID = events.lastID
-		}
+		body, err := events.Next()
+		e.lastID = cmp.Or(events.LastID, e.lastID)
 		if err != nil {
 			return true, fail(exitUnreachable, "the stream of %s ended: %w", e.client.Base, err)
+		}
+		event, err := newStreamEvent(body)
+		if err != nil {
+			return true, err
 		}
 		if err := on(event); err != nil {
 			return true, err
 		}
 	}
-}
-
-type eventReader struct {
-	lines  *bufio.Scanner
-	lastID string
-	alive  func() // called at every line; may be nil
-}
-
-func newEventReader(body io.Reader) *eventReader {
-	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, maxEvent)
-	return &eventReader{lines: lines}
-}
-
-func (r *eventReader) next() (streamEvent, error) {
-	var id string
-	var data []byte
-	for r.lines.Scan() {
-		if r.alive != nil {
-			r.alive()
-		}
-		line := r.lines.Bytes()
-		name, value, _ := bytes.Cut(line, []byte(": "))
-		switch {
-		case string(name) == "id":
-			id = string(value)
-		case string(name) == "data":
-			data = bytes.Clone(value)
-		case len(line) == 0: // end of an event
-			if id != "" {
-				r.lastID = id
-			}
-			if data != nil {
-				return newStreamEvent(data)
-			}
-		}
-	}
-	return streamEvent{}, cmp.Or(r.lines.Err(), io.EOF)
 }

@@ -69,6 +69,7 @@ type cli struct {
 	noInput bool
 
 	set     *settings // loaded before a command runs
+	profile string    // the profile whose server is used; empty: none
 	helpErr error     // --help was asked of a command that does not exist
 }
 

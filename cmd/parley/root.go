@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,8 +27,10 @@ func newRoot(c *cli) *cobra.Command {
 		Args:          cobra.ArbitraryArgs, // group rejects unknown commands
 		RunE:          group,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
-			c.set, err = loadSettings(cmd.Flags(), c.getenv)
-			return err
+			if c.set, err = loadSettings(cmd.Flags(), c.getenv); err != nil {
+				return err
+			}
+			return c.useProfile(cmd)
 		},
 	}
 	root.SetIn(c.in)
@@ -60,13 +63,23 @@ func newRoot(c *cli) *cobra.Command {
 	help := c.help(root)
 	root.SetHelpCommand(help)
 	section(root, "Run", c.dev(), c.serve(), c.open())
-	section(root, "Use", c.channel(), c.token(), c.webhook(), c.deliveries(), c.send())
+	section(root, "Use", c.login(), c.logout(), c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.chat(), c.messages(),
+		c.logs())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
 	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.config(), c.backup(), c.restore(), c.migrate())
+	for _, cmd := range root.Commands() {
+		if slices.Contains(withProfile, cmd.Name()) {
+			settingFlags(cmd.PersistentFlags(), keyProfile)
+		}
+	}
 	section(root, "More", help, c.completion(root), c.version())
 	c.completeArgs(root)
 	return root
 }
+
+// withProfile are the commands that call a server, and so may use a login.
+var withProfile = []string{"open", "channel", "token", "webhook", "deliveries", "send", "chat", "messages", "logs", "sandbox", "listen",
+	"trigger", "diagnostics", "health", "node", "config", "mcp"}
 
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})

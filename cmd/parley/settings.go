@@ -76,6 +76,7 @@ const (
 	keyURL          = "url"
 	keyToken        = "token"
 	keyAdminToken   = "admin_token"
+	keyProfile      = "profile"
 )
 
 // settingTable lists every setting; nothing else is read from flags, environment or file.
@@ -124,6 +125,7 @@ var settingTable = []setting{
 		"if the data directory is accessible)", secret: true},
 	{key: keyAdminToken, about: "the admin token for the server (default: the one in dev.env, or a temporary one, " +
 		"if the data directory is accessible)", secret: true},
+	{key: keyProfile, about: "the login to use: see parley login (default: the last one, where no server or data directory is given)"},
 }
 
 func (s setting) flag() string {

@@ -98,7 +98,7 @@ func (t *trigger) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, triggerTimeout, errTooLong)
 	defer cancel()
-	resp, err := t.api.Events(ctx, url.Values{"types": {string(t.kind)}}, "")
+	resp, err := t.api.Events(ctx, client.EventsPath, url.Values{"types": {string(t.kind)}}, "")
 	if err != nil {
 		return t.explain(ctx, err)
 	}
@@ -107,10 +107,14 @@ func (t *trigger) run(ctx context.Context) error {
 	if err != nil {
 		return t.explain(ctx, err)
 	}
-	for events := newEventReader(resp.Body); ; {
-		e, err := events.next()
+	for events := client.NewEventReader(resp.Body); ; {
+		body, err := events.Next()
 		if err != nil {
 			return t.explain(ctx, fail(exitUnreachable, "the stream of %s ended: %w", t.api.Base, err))
+		}
+		e, err := newStreamEvent(body)
+		if err != nil {
+			return err
 		}
 		if about == "" || about == e.Data.MessageID || about == e.Data.ID {
 			done.ID = e.ID

@@ -31,7 +31,9 @@ type Response struct {
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data"`
 	Meta    struct {
-		Total int64 `json:"total"`
+		Total   int64  `json:"total"`
+		Cursor  string `json:"cursor"`
+		HasMore bool   `json:"has_more"`
 	} `json:"meta"`
 }
 
@@ -142,15 +144,6 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 		req.Header.Set("X-Channel", c.Channel)
 	}
 	return req, nil
-}
-
-// Events opens the event stream, after the event lastID if that is not empty.
-func (c *Client) Events(ctx context.Context, query url.Values, lastID string) (*http.Response, error) {
-	header := http.Header{"Accept": {"text/event-stream"}}
-	if lastID != "" {
-		header.Set("Last-Event-ID", lastID)
-	}
-	return c.Open(ctx, http.MethodGet, "/api/events", query, header, nil)
 }
 
 // Direct returns a transport that calls a handler in this process. It buffers the whole response.

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley"
+	"parley/internal/app"
+	"parley/internal/client"
+)
+
+func (c *cli) chat() *cobra.Command {
+	var channel string
+	talk := &conversation{cli: c, history: 10, seen: map[string]bool{}}
+	cmd := &cobra.Command{
+		Use:   "chat NUMBER",
+		Short: "Talk to a contact: print what arrives, send what is typed",
+		Long: `Talk to a contact on this terminal: print the last messages and what arrives, and send each line that is typed.
+Ctrl-D ends it. Where stdin is not a terminal, its lines are sent, and the command ends after the last one;
+with --wait, when a message arrives after it, or after that time.`,
+		Example: `  parley chat +6281234567890 --channel toko
+  echo 'Are you there?' | parley chat +6281234567890 --wait 1m`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			number, err := digits(args[0])
+			if err != nil {
+				return err
+			}
+			if talk.client, err = c.onChannel(cmd.Context(), channel); err != nil {
+				return err
+			}
+			return c.explain(cmd.Context(), talk.client, talk.run(cmd.Context(), parley.ContactOf(number)))
+		},
+	}
+	cmd.Flags().StringVar(&channel, "channel", "", "the channel that talks (default: the token's channel)")
+	cmd.Flags().IntVar(&talk.history, "history", talk.history, "how many earlier messages to print, 0 to 100")
+	cmd.Flags().DurationVar(&talk.wait, "wait", 0, "after the end of the input, wait up to this long for a message")
+	clientFlags(cmd)
+	return cmd
+}
+
+// conversation is a chat with one contact on a terminal or a pipe.
+type conversation struct {
+	cli     *cli
+	client  *client.Client
+	ids     []string // of the contact: as given, and as the network spells it
+	history int
+	wait    time.Duration
+
+	mu     sync.Mutex // of what follows, and of the output
+	seen   map[string]bool
+	failed int // messages that were not sent
+
+	replied chan struct{} // gets one when a message arrives
+}
+
+func (t *conversation) run(ctx context.Context, contact parley.ContactID) error {
+	t.ids = append(t.ids, string(contact))
+	var checked struct {
+		ContactID string `json:"contact_id"`
+	}
+	// The network may spell the number in another way. A channel that is not connected cannot say.
+	_, err := t.client.Get(ctx, "/api/channel/check-phone-number", url.Values{"phone": {contact.Number()}}, &checked)
+	if err == nil && checked.ContactID != "" {
+		t.ids = append(t.ids, checked.ContactID)
+	}
+	if exitCodeOf(err) == exitUnreachable || exitCodeOf(err) == exitNotAllowed {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer stop()
+	began, ended := make(chan struct{}), make(chan error, 1)
+	t.replied = make(chan struct{}, 1)
+	events := &stream{cli: t.cli, client: t.client, connected: func() { close(began) },
+		query: url.Values{"types": {strings.Join(typeNames([]parley.EventType{
+			parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted}), ",")}}}
+	t.mu.Lock() // what arrives while the history is read is printed after it
+	following.Go(func() { ended <- events.follow(ctx, t.on) })
+	select {
+	case <-began:
+	case err := <-ended:
+		t.mu.Unlock()
+		return err
+	}
+	err = t.printHistory(ctx)
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	t.cli.hint("Type a message and press Enter. Ctrl-D ends.")
+	return t.talk(ctx, ended)
+}
+
+// talk sends what is typed until the input or the stream ends.
+func (t *conversation) talk(ctx context.Context, ended <-chan error) error {
+	typed, done := make(chan string), make(chan error, 1)
+	go func() { // ends with the process if nothing is typed
+		lines := bufio.NewScanner(t.cli.in)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			select {
+			case typed <- lines.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+		done <- lines.Err()
+	}()
+	for {
+		select {
+		case line := <-typed:
+			if err := t.send(ctx, line); err != nil {
+				return err
+			}
+		case err := <-done:
+			if err != nil {
+				return fail(exitUsage, "read the input: %w", err)
+			}
+			return t.awaitReply(ctx)
+		case err := <-ended:
+			return err
+		}
+	}
+}
+
+// awaitReply waits for a message after the last one that was sent. A terminal has shown already what was not sent.
+func (t *conversation) awaitReply(ctx context.Context) error {
+	if t.failed > 0 && !t.cli.inTerminal {
+		return fail(exitRefused, "%s not sent", count(t.failed, "message"))
+	}
+	if t.wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(t.wait)
+	defer timer.Stop()
+	select {
+	case <-t.replied:
+		return nil
+	case <-timer.C:
+		return fail(exitNegative, "no reply within %s", t.wait)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t *conversation) printHistory(ctx context.Context) error {
+	if t.history <= 0 {
+		return nil
+	}
+	var records []json.RawMessage
+	query := url.Values{"contact_id": {t.ids[0]}, "limit": {strconv.Itoa(t.history)}}
+	if _, err := t.client.Get(ctx, "/api/chat/detail", query, &records); err != nil {
+		return asUsage(err)
+	}
+	for _, raw := range slices.Backward(records) {
+		var m chatLine
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return err
+		}
+		t.seen[m.MessageID] = true
+		t.print(raw, m)
+	}
+	return nil
+}
+
+// chatLine is a message of a chat.
+type chatLine struct {
+	MessageID string       `json:"message_id"`
+	Type      string       `json:"type"`
+	FromMe    string       `json:"from_me"`
+	Body      string       `json:"body"`
+	Timestamp time.Time    `json:"timestamp"`
+	Error     *sendFailure `json:"error"`
+}
+
+func (t *conversation) print(raw []byte, m chatLine) {
+	if t.cli.json {
+		fmt.Fprintf(t.cli.out, "%s\n", raw)
+		return
+	}
+	who, text := contactName(t.ids[0]), app.Plain(m.Body)
+	if m.FromMe == "true" {
+		who = "you"
+	}
+	if m.Type != string(parley.KindText) {
+		text = strings.TrimSpace("[" + m.Type + "] " + text)
+	}
+	if m.Error != nil {
+		text += "  (not sent: " + app.Plain(m.Error.String()) + ")"
+	}
+	fmt.Fprintf(t.cli.out, "%s  %s: %s\n", clock(m.Timestamp), who, text)
+}
+
+// on prints what happens in the chat.
+func (t *conversation) on(e streamEvent) error {
+	if !slices.Contains(t.ids, e.Data.ContactID) {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case e.Type == parley.MessageReceived && !t.seen[e.Data.MessageID]:
+		var whole struct {
+			Data json.RawMessage `json:"data"`
+		}
+		var m chatLine
+		if err := errors.Join(json.Unmarshal(e.body, &whole), json.Unmarshal(whole.Data, &m)); err != nil {
+			return err
+		}
+		t.print(whole.Data, m)
+		select {
+		case t.replied <- struct{}{}:
+		default:
+		}
+	case t.cli.json:
+	case e.Type == parley.MessageReaction && e.Data.Reaction != nil && e.Data.FromMe == "true":
+		fmt.Fprintf(t.cli.out, "%s  %s reacts: %s\n", clock(e.At), contactName(t.ids[0]), app.Plain(e.Data.Reaction.Emoji))
+	case e.Type == parley.MessageDeleted && e.Data.FromMe == "false":
+		fmt.Fprintf(t.cli.out, "%s  %s deleted a message\n", clock(e.At), contactName(t.ids[0]))
+	case e.Type == parley.MessageStatus && e.Data.Error != nil && !t.seen[e.Data.MessageID]:
+		fmt.Fprintf(t.cli.err, "not sent: %s\n", app.Plain(e.Data.Error.String()))
+	}
+	return nil
+}
+
+// send sends a line. A message that is rejected is reported and does not end the conversation.
+func (t *conversation) send(ctx context.Context, line string) error {
+	if strings.TrimSpace(line) == "" {
+		return nil
+	}
+	select { // a reply to an earlier message
+	case <-t.replied:
+	default:
+	}
+	var sent struct {
+		chatLine
+		Message string `json:"message"`
+	}
+	r, err := t.client.Post(ctx, "/api/send-message/text", map[string]string{"contact_id": t.ids[0], "message": line}, &sent)
+	if err != nil && (ctx.Err() != nil || !t.cli.inTerminal) {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen[sent.MessageID] = true
+	switch {
+	case err != nil:
+		fmt.Fprintf(t.cli.err, "not sent: %s\n", sentence(err))
+	case sent.Error != nil:
+		t.failed++
+		fmt.Fprintf(t.cli.err, "not sent: %s\n", app.Plain(sent.Error.String()))
+	case !t.cli.inTerminal || t.cli.json: // a terminal shows what was typed
+		sent.FromMe, sent.Type, sent.Body = "true", string(parley.KindText), sent.Message
+		t.print(r.Data, sent.chatLine)
+	}
+	return nil
+}
