@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"time"
 )
 
@@ -24,9 +25,25 @@ type Ticket struct {
 	Hash      []byte // see [HashTicket]
 	Purpose   TicketPurpose
 	Channel   ChannelCode // pair tickets only
+	Role      Role        // sign-in and session tickets: what the console may do
+	Name      string      // whom a session is for; may be empty
+	Token     TokenID     // of the admin token that made the link; empty: the command line on the server
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	UsedAt    time.Time // zero: not used; a session is used up when it is signed out
+	EndsAt    time.Time // after it a session is not prolonged; zero: see [Ticket.SessionEnd]
+}
+
+// MaxSession is how long a console session lasts at most, however much it is used.
+const MaxSession = 7 * 24 * time.Hour
+
+// SessionEnd is when a session ends whatever happens: after [MaxSession], or earlier with the token that made its link.
+func (t Ticket) SessionEnd() time.Time {
+	end := t.CreatedAt.Add(MaxSession)
+	if !t.EndsAt.IsZero() && t.EndsAt.Before(end) {
+		end = t.EndsAt
+	}
+	return end
 }
 
 // NewTicket makes a ticket that is valid for a while, and its secret, which only its holder gets.
@@ -46,4 +63,10 @@ func HashTicket(secret string) []byte {
 
 func (t Ticket) Active(now time.Time) bool {
 	return t.UsedAt.IsZero() && now.Before(t.ExpiresAt)
+}
+
+// SessionID names a session without its secret.
+func (t Ticket) SessionID() string {
+	const enough = 12 // bytes of the hash
+	return "ses_" + hex.EncodeToString(t.Hash[:min(enough, len(t.Hash))])
 }

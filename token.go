@@ -25,6 +25,7 @@ type Token struct {
 	Name       string      `json:"name"`
 	Kind       TokenKind   `json:"kind"`
 	Channel    ChannelCode `json:"channel"` // channel tokens only
+	Role       Role        `json:"role"`    // admin tokens only
 	CreatedAt  time.Time   `json:"created_at"`
 	ExpiresAt  time.Time   `json:"expires_at"`   // zero: never
 	LastUsedAt time.Time   `json:"last_used_at"` // zero: never; stored to the minute

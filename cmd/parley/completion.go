@@ -91,6 +91,7 @@ func (c *cli) completeArgs(root *cobra.Command) {
 	}
 	for flag, complete := range map[string]completer{
 		"channel": c.listed("channels"), "webhook": c.listed("webhooks"),
+		"role":    fixed(parley.RoleNames()...),
 		"kind":    fixed(string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken)),
 		"network": fixed(string(parley.Sandbox), string(parley.WhatsApp)),
 		"events":  fixed(typeNames(parley.EventTypes)...),

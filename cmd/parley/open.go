@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
 	"parley/internal/console"
@@ -18,16 +19,18 @@ import (
 
 func (c *cli) open() *cobra.Command {
 	var printOnly bool
+	var role, name string
 	cmd := &cobra.Command{
 		Use:   "open [LINK]",
 		Short: "Open the console, signed in",
 		Long: `Create a link that signs in to the console, print it and, at a terminal, open it in a browser. The link works
-once, for 15 minutes, and gives full access. It leads to --url, else to the server's public address, else to
+once, for 15 minutes. It signs in as owner, with full access, unless --role names less. It leads to --url, else to the server's public address, else to
 this machine. With a LINK, such as the login link of a sandbox channel, open that instead.`,
 		Example: `  parley open
+  parley open --role support --name Ayu --print
   parley open --url https://chat.example.com --print`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			link, err := c.linkToOpen(cmd, args)
+			link, err := c.linkToOpen(cmd, args, texts("role", role, "name", name))
 			if err != nil {
 				return err
 			}
@@ -42,13 +45,15 @@ this machine. With a LINK, such as the login link of a sandbox channel, open tha
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&role, "role", "", "what the session may do: viewer, support, operator or owner; default: owner")
+	cmd.Flags().StringVar(&name, "name", "", "whom the link is for")
 	cmd.Flags().BoolVar(&printOnly, "print", false, "only print the link")
 	settingFlags(cmd.Flags(), keyURL, keyNoOpen)
 	return cmd
 }
 
 // linkToOpen returns the given link, or creates one that signs in.
-func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
+func (c *cli) linkToOpen(cmd *cobra.Command, args []string, body map[string]any) (string, error) {
 	if len(args) > 0 {
 		u, err := url.Parse(args[0])
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -64,16 +69,17 @@ func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
 		return "", c.noServer()
 	}
 	var made struct {
-		URL string `json:"url"`
+		URL  string      `json:"url"`
+		Role parley.Role `json:"role"`
 	}
 	err = c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-		_, err := api.Post(ctx, client.Path("sign-in-link"), nil, &made)
+		_, err := api.Post(ctx, client.Path("sign-in-link"), body, &made)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
-	c.hint("It works once, for %d minutes, and gives full access.", int(console.LinkLife.Minutes()))
+	c.hint("It works once, for %d minutes, and signs in as %s.", int(console.LinkLife.Minutes()), made.Role)
 	_, path, _ := strings.Cut(made.URL, "/console/")
 	return base + "/console/" + path, nil
 }

@@ -14,16 +14,16 @@ import (
 func (c *cli) token() *cobra.Command {
 	return newGroup("token", "Manage tokens", `  parley token create --kind channel --channel demo
   parley token list`,
-		c.tokenCreate(), c.tokenList(), c.tokenRevoke(), c.tokenRotateKey())
+		c.tokenCreate(), c.tokenList(), c.tokenSet(), c.tokenRevoke(), c.tokenRotateKey())
 }
 
 func (c *cli) tokenCreate() *cobra.Command {
-	var kind, channel, name, expires string
+	var kind, channel, role, name, expires string
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a token and print it, once",
 		Example: `  TOKEN=$(parley token create --kind channel --channel demo)
-  parley token create --kind admin --name 'Terraform' --expires 90d`,
+  parley token create --kind admin --role operator --name 'Terraform' --expires 90d`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if kind == "" && channel != "" {
 				kind = string(parley.ChannelToken)
@@ -31,7 +31,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 			if kind == "" {
 				return fail(exitUsage, "--kind is missing: channel, global or admin")
 			}
-			body := texts("kind", kind, "channel", channel, "name", name)
+			body := texts("kind", kind, "channel", channel, "role", role, "name", name)
 			if expires != "" {
 				until, err := expiry(expires)
 				if err != nil {
@@ -55,6 +55,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "channel, global or admin")
 	cmd.Flags().StringVar(&channel, "channel", "", "the channel of a channel token, by its code")
+	cmd.Flags().StringVar(&role, "role", "", "what an admin token may do: viewer, support, operator or owner; default: owner")
 	cmd.Flags().StringVar(&name, "name", "", "a note about who uses it")
 	cmd.Flags().StringVar(&expires, "expires", "", "when it expires: after a time (12h, 90d) or at one (2027-01-31, RFC 3339); default: never")
 	return cmd
@@ -74,7 +75,7 @@ func expiry(text string) (time.Time, error) {
 
 func (c *cli) tokenList() *cobra.Command {
 	return newList(c, "List tokens, without their secret part", "token",
-		[]any{"id", "name", "kind", "channel", "state", "created", "expires", "last used"},
+		[]any{"id", "name", "kind", "channel", "role", "state", "created", "expires", "last used"},
 		func(t *parley.Token) []any {
 			state := "active"
 			switch {
@@ -83,8 +84,33 @@ func (c *cli) tokenList() *cobra.Command {
 			case !t.Active(time.Now()):
 				state = "expired"
 			}
-			return []any{t.ID, t.Name, t.Kind, t.Channel, state, when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
+			return []any{t.ID, t.Name, t.Kind, t.Channel, t.Role, state, when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
 		})
+}
+
+func (c *cli) tokenSet() *cobra.Command {
+	var role, name string
+	cmd := &cobra.Command{
+		Use:   "set ID",
+		Short: "Change a token's name, or the role of an admin token",
+		Example: `  parley token set tok_9f86d081884c7d659a2feaa0c55ad015 --role viewer
+  parley token set tok_9f86d081884c7d659a2feaa0c55ad015 --name 'Night shift'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := texts("role", role, "name", name)
+			if len(body) == 0 {
+				return fail(exitUsage, "nothing to change. Give --role or --name")
+			}
+			return c.onResource("token", func(ctx context.Context, api *client.Client, id string) error {
+				if _, err := api.Call(ctx, http.MethodPatch, client.Path("tokens", id), nil, body, nil); err != nil {
+					return err
+				}
+				return c.done("changed token %s", id)
+			})(cmd, args)
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", "", "viewer, support, operator or owner")
+	cmd.Flags().StringVar(&name, "name", "", "a note about who uses it")
+	return cmd
 }
 
 func (c *cli) tokenRevoke() *cobra.Command {

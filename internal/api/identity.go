@@ -125,7 +125,15 @@ func bearer(h http.Header) (raw string, given bool) {
 	return strings.Trim(raw, " "), true
 }
 
+// permit checks that the token is of the right kind and, where it manages, that its role suffices.
 func (rt *route) permit(token parley.Token, hr *http.Request) error {
+	if err := rt.permitKind(token, hr); err != nil {
+		return err
+	}
+	return rt.permitRole(token)
+}
+
+func (rt *route) permitKind(token parley.Token, hr *http.Request) error {
 	var sentence string
 	switch {
 	case token.Kind == console:
@@ -227,16 +235,16 @@ func (s *server) trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// sessionCheck returns an error unless the request has a console session.
-type sessionCheck func(ctx context.Context, hr *http.Request) error
+// sessionCheck returns the console session of a request, or an error.
+type sessionCheck func(ctx context.Context, hr *http.Request) (parley.Ticket, error)
 
-// console is the identity of a console session: it may manage the server and, with X-Channel, do what the
-// channel's tokens may. No token has this kind.
+// console is the kind of a console session: as far as its role allows, it manages the server and, with X-Channel, does what
+// the channel's tokens may. No token has this kind.
 const console parley.TokenKind = "console"
 
 // Console returns the same routes below /console/api, authenticated by check instead of tokens. For a request
 // without a session, check must return a [parley.Unauthenticated] error.
-func (a *API) Console(check func(ctx context.Context, hr *http.Request) error) http.Handler {
+func (a *API) Console(check func(ctx context.Context, hr *http.Request) (parley.Ticket, error)) http.Handler {
 	m := emptyRouter(a.server, a.duration)
 	m.checkSession = check
 	routes(m, m.server)
@@ -268,15 +276,17 @@ func (rt *route) identify(ctx context.Context, hr *http.Request) (parley.Token, 
 	if rt.checkSession == nil {
 		return rt.authenticate(ctx, hr)
 	}
-	if err := rt.checkSession(ctx, hr); err != nil {
+	session, err := rt.checkSession(ctx, hr)
+	if err != nil {
 		return parley.Token{}, err
 	}
-	return parley.Token{ID: parley.TokenID(console), Kind: console}, nil
+	return parley.Token{ID: parley.TokenID(session.SessionID()), Kind: console, Name: session.Name, Role: session.Role}, nil
 }
 
 func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) error {
 	if rt.checkSession != nil {
-		return rt.checkSession(ctx, hr)
+		_, err := rt.checkSession(ctx, hr)
+		return err
 	}
 	raw, _ := bearer(hr.Header)
 	_, err := rt.Tokens.Verify(ctx, raw)

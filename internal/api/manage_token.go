@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/api/form"
 	"parley/internal/store"
+	"parley/internal/token"
 )
 
 type tokenRow struct {
@@ -17,6 +19,7 @@ type tokenRow struct {
 	Name       string           `json:"name"`
 	Kind       parley.TokenKind `json:"kind"`
 	Channel    *string          `json:"channel"`
+	Role       *string          `json:"role"` // null: not an admin token
 	CreatedAt  string           `json:"created_at"`
 	ExpiresAt  *string          `json:"expires_at"`
 	LastUsedAt *string          `json:"last_used_at"`
@@ -34,7 +37,7 @@ type newToken struct {
 
 func tokenOf(t parley.Token) tokenRow {
 	return tokenRow{
-		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), CreatedAt: parley.Stamp(t.CreatedAt),
+		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), Role: textOrNil(t.Role), CreatedAt: parley.Stamp(t.CreatedAt),
 		ExpiresAt: stampOrNil(t.ExpiresAt), LastUsedAt: stampOrNil(t.LastUsedAt), RevokedAt: stampOrNil(t.RevokedAt),
 		LastUsedFrom: textOrNil(t.LastUsedFrom), UserAgent: textOrNil(t.UserAgent),
 	}
@@ -50,6 +53,7 @@ func (s *server) createToken(ctx context.Context, r *request) (any, error) {
 		ID:      parley.NewTokenID(),
 		Kind:    parley.TokenKind(r.Choice("kind", true, string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken))),
 		Channel: parley.ChannelCode(r.OptionalText("channel", 1, 32)),
+		Role:    r.role(),
 		Name:    r.OptionalText("name", 1, 100),
 	}
 	t.ExpiresAt = futureTime(r.Form, "expires_at")
@@ -58,6 +62,9 @@ func (s *server) createToken(ctx context.Context, r *request) (any, error) {
 		r.Fail("channel", "is required for a channel token: the channel's code.")
 	case t.Kind != "" && t.Kind != parley.ChannelToken && r.Has("channel"):
 		r.Fail("channel", "is only for channel tokens.")
+	}
+	if t.Kind != "" && t.Kind != parley.AdminToken && r.Has("role") {
+		r.Fail("role", onlyAdmin)
 	}
 	if err := r.Failed(func() error { return s.checkTokensChannel(ctx, t) }); err != nil {
 		return nil, err
@@ -70,6 +77,8 @@ func (s *server) createToken(ctx context.Context, r *request) (any, error) {
 	})
 	return ok("Token created. Copy it now: it is not shown again.", newToken{row, signed}), err
 }
+
+const onlyAdmin = "is only for admin tokens."
 
 const tokenExists = "The token was already created and is not shown again. If it is lost, revoke it and create another."
 
@@ -92,10 +101,30 @@ func futureTime(f form.Form, name string) time.Time {
 	return t
 }
 
+// changeToken changes the given fields. Another role ends the console sessions that the token made.
+func (s *server) changeToken(ctx context.Context, r *request) (any, error) {
+	name := r.OptionalText("name", 1, 100)
+	role := r.role()
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	var changed envelope
+	change := func(t *parley.Token) {
+		t.Name, t.Role = cmp.Or(name, t.Name), cmp.Or(role, t.Role)
+	}
+	_, err := s.Tokens.Update(ctx, parley.TokenID(r.http.PathValue("id")), change, func(tx *store.Tx, stored parley.Token) error {
+		changed = ok("Token changed", tokenOf(stored))
+		return r.storeKey(ctx, tx, http.StatusOK, changed)
+	})
+	return changed, notFoundAs(err, errNoToken)
+}
+
+var errNoToken = parley.Errorf(parley.NotFound, "This token does not exist.")
+
 func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 	id := parley.TokenID(r.http.PathValue("id"))
 	if err := s.Tokens.Revoke(ctx, id); err != nil {
-		return nil, notFoundAs(err, parley.Errorf(parley.NotFound, "This token does not exist."))
+		return nil, notFoundAs(err, errNoToken)
 	}
 	t, err := s.Store.Token(ctx, id)
 	return ok("Token revoked", tokenOf(t)), err
@@ -109,18 +138,36 @@ func (s *server) rotateSigningKey(ctx context.Context, _ *request) (any, error) 
 const SignInLife = 15 * time.Minute
 
 type signInLink struct {
-	URL       string `json:"url"`
-	ExpiresAt string `json:"expires_at"`
+	URL       string      `json:"url"`
+	ExpiresAt string      `json:"expires_at"`
+	Role      parley.Role `json:"role"`
 }
 
+// makeSignInLink creates a link for the caller's role, or for a lesser one. Only an owner may do so in the console: else a
+// session could be prolonged for ever.
 func (s *server) makeSignInLink(ctx context.Context, r *request) (any, error) {
+	role := cmp.Or(r.role(), r.token.Role)
+	name := r.OptionalText("name", 1, 100)
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	if !r.token.Role.Includes(role) {
+		return nil, lacksRole(r.token, role)
+	}
+	if r.token.Kind == console && r.token.Role != parley.Owner {
+		return nil, lacksRole(r.token, parley.Owner)
+	}
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
-	link := signInLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt)}
+	ticket.Role, ticket.Name = role, cmp.Or(name, r.token.Name)
+	if r.token.Kind == parley.AdminToken && !token.IsLocal(r.token) {
+		ticket.Token, ticket.EndsAt = r.token.ID, r.token.ExpiresAt
+	}
+	link := signInLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt), Role: role}
 	err := s.tx(ctx, func(tx *store.Tx) error {
 		// The stored response must not contain the ticket.
 		before := ok("The link was already created and is not shown again. Create another.", link)
 		return errors.Join(tx.AddTicket(ctx, ticket), r.storeKey(ctx, tx, http.StatusOK, before))
 	})
 	link.URL = s.baseURL(r.http) + "/console/login#" + secret
-	return ok("Link created. It works once and gives full access.", link), err
+	return ok(fmt.Sprintf("Link created. It works once and signs in as %s.", role), link), err
 }

@@ -55,7 +55,7 @@ func New(c Config) (*Console, error) {
 			return nil, err
 		}
 	}
-	s.api = c.API.Console(s.check)
+	s.api = c.API.Console(s.session)
 	return s, nil
 }
 

@@ -44,6 +44,7 @@ func (e *env) data(do func(ctx context.Context, d *app.Data) error) {
 func (e *env) ticket(purpose parley.TicketPurpose, at time.Time, life time.Duration) string {
 	e.t.Helper()
 	secret, ticket := parley.NewTicket(purpose, "", at, life)
+	ticket.Role = parley.Owner
 	e.data(func(ctx context.Context, d *app.Data) error {
 		return d.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
 	})
@@ -193,6 +194,40 @@ func TestCookieForBrowsersWithoutSecureOnes(t *testing.T) {
 	}
 }
 
+// TestSessionEndsAfterAWeek: however much it is used, and earlier with the token that made its link.
+func TestSessionEndsAfterAWeek(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	now := time.Now()
+	for name, c := range map[string]struct {
+		age, endsIn time.Duration
+		want        time.Duration // that is left after a request
+	}{
+		"a week old":           {parley.MaxSession - time.Hour, 0, time.Hour},
+		"with an ending token": {time.Hour, 2 * time.Hour, 2 * time.Hour},
+		"young":                {time.Hour, 0, 12 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret, ticket := parley.NewTicket(parley.SessionTicket, "", now.Add(-c.age), c.age+10*time.Minute)
+			ticket.Role = parley.Viewer
+			if c.endsIn > 0 {
+				ticket.EndsAt = now.Add(c.endsIn)
+			}
+			e.data(func(ctx context.Context, d *app.Data) error {
+				return d.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
+			})
+			e.ask(http.MethodGet, "/console/api/manage/channels", "", "Cookie", "__Host-parley="+secret).Expect(http.StatusOK)
+			e.data(func(ctx context.Context, d *app.Data) error {
+				stored, err := d.Store.Ticket(ctx, ticket.Hash)
+				if left := stored.ExpiresAt.Sub(now); left < c.want-time.Minute || left > c.want+time.Minute {
+					t.Errorf("%s left, want %s", left, c.want)
+				}
+				return err
+			})
+		})
+	}
+}
+
 func TestSessionEndsWhenItIsIdle(t *testing.T) {
 	t.Parallel()
 	e := start(t)
@@ -272,6 +307,53 @@ func TestOneIdentityForEverything(t *testing.T) {
 			`"failed":"http://127.0.0.1:1/b"}}`,
 		"Cookie", cookie, "X-Channel", "demo").Expect(http.StatusOK)
 	e.ask(http.MethodGet, "/console/api/otp/link/"+link.Text("data.id"), "", "Cookie", cookie).Expect(http.StatusOK)
+}
+
+// TestSessionHasARole: a link signs in with the role of its token or less, and the session ends with the token.
+func TestSessionHasARole(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	const text = `{"contact_id":"6281234567890@c.us","message":"Halo"}`
+	made := e.Post("/api/manage/tokens", `{"kind":"admin","role":"support","name":"Ayu"}`, parleytest.As(e.Admin)).Expect(http.StatusCreated)
+	signIn := func(body string) (cookie string) {
+		link := e.Post("/api/manage/sign-in-link", body, parleytest.As(made.Text("data.token"))).Expect(http.StatusOK)
+		_, ticket, _ := strings.Cut(link.Text("data.url"), "#")
+		cookie, _, _ = strings.Cut(e.signIn(ticket, "Cookie", probe).Expect(http.StatusOK).Header.Get("Set-Cookie"), ";")
+		return cookie
+	}
+	send := func(cookie string) *parleytest.Response {
+		return e.ask(http.MethodPost, "/console/api/send-message/text", text, "Cookie", cookie, "X-Channel", "demo")
+	}
+	stop := func(cookie string) *parleytest.Response {
+		return e.ask(http.MethodPost, "/console/api/manage/channels/demo/stop", "", "Cookie", cookie)
+	}
+	support, viewer := signIn(`{}`), signIn(`{"role":"viewer","name":"Budi"}`)
+	send(support).Expect(http.StatusOK)
+	stop(support).ExpectError(http.StatusForbidden, "the role operator. You are signed in as support")
+	send(viewer).ExpectError(http.StatusForbidden, "the role support. You are signed in as viewer")
+	e.ask(http.MethodGet, "/console/api/manage/messages", "", "Cookie", viewer).Expect(http.StatusOK)
+	if me := e.ask(http.MethodGet, "/console/api/manage/me", "", "Cookie", viewer); me.Text("data.role") != "viewer" ||
+		me.Text("data.name") != "Budi" || me.Text("data.kind") != "session" {
+		t.Errorf("me: %s", me.Body)
+	}
+	page := e.ask(http.MethodGet, "/console/", "", "Cookie", viewer, "Sec-Fetch-Site", "none").Expect(http.StatusOK)
+	if !strings.Contains(string(page.Body), "&#34;role&#34;:&#34;viewer&#34;") {
+		t.Error("the page does not know the role")
+	}
+	// Only an owner's session makes links: else a session could be prolonged for ever.
+	e.ask(http.MethodPost, "/console/api/manage/sign-in-link", `{}`, "Cookie", support).ExpectError(http.StatusForbidden, "the role owner")
+	e.ask(http.MethodPost, "/console/api/manage/sign-in-link", `{}`, "Cookie", e.session()).Expect(http.StatusOK)
+
+	// Another role or the end of the token ends its sessions.
+	path := "/api/manage/tokens/" + made.Text("data.id")
+	e.ask(http.MethodPatch, path, `{"name":"Ayu S."}`, "Authorization", "Bearer "+e.Admin).Expect(http.StatusOK)
+	send(support).Expect(http.StatusOK)
+	e.ask(http.MethodPatch, path, `{"role":"operator"}`, "Authorization", "Bearer "+e.Admin).Expect(http.StatusOK)
+	send(support).Expect(http.StatusUnauthorized)
+	operator := signIn(`{}`)
+	stop(operator).Expect(http.StatusOK)
+	e.Delete(path, parleytest.As(e.Admin)).Expect(http.StatusOK)
+	stop(operator).Expect(http.StatusUnauthorized)
 }
 
 // TestPagesOfOthersAreKeptOut: what another page makes the browser ask is refused, reading too.

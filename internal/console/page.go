@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley"
 	"parley/internal/asset"
 )
 
@@ -38,11 +39,12 @@ type view struct {
 
 // start is what the scripts know before their first request.
 type start struct {
-	Base    string `json:"base"`
-	Version string `json:"version"`
-	Mode    string `json:"mode"`
-	Live    bool   `json:"live"`
-	Lang    string `json:"lang"`
+	Base    string      `json:"base"`
+	Version string      `json:"version"`
+	Mode    string      `json:"mode"`
+	Live    bool        `json:"live"`
+	Lang    string      `json:"lang"`
+	Role    parley.Role `json:"role"` // of the session; empty: not known
 }
 
 // pages maps the first part of each address in routes.js to the number of parts that may follow it.
@@ -70,13 +72,14 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	// The simulated phone records voice messages.
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(self)")
+	session, err := c.session(hr.Context(), hr)
 	if first == loginPage {
 		http.SetCookie(w, newCookie(probeCookie, "1", int(LinkLife.Seconds())))
-	} else if sendsStrictCookies(hr) && c.check(hr.Context(), hr) != nil {
+	} else if sendsStrictCookies(hr) && err != nil {
 		http.Redirect(w, hr, "/console/login?next="+url.QueryEscape(hr.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
-	v, err := c.viewFor(hr)
+	v, err := c.viewFor(hr, session.Role)
 	if err != nil {
 		c.API.Refuse(w, hr, err)
 		return
@@ -95,7 +98,8 @@ func sendsStrictCookies(hr *http.Request) bool {
 	return from == "none" || from == "same-origin"
 }
 
-func (c *Console) viewFor(hr *http.Request) (view, error) {
+// viewFor makes the view of a page. The role is that of the session; empty: not known.
+func (c *Console) viewFor(hr *http.Request, role parley.Role) (view, error) {
 	assets, err := c.assets()
 	if err != nil {
 		return view{}, err
@@ -109,7 +113,8 @@ func (c *Console) viewFor(hr *http.Request) (view, error) {
 		v.Band, v.Word = "live", "LIVE"
 	}
 	v.Colour = colours[v.Band]
-	text, err := json.Marshal(start{Base: "/console/" + v.Build + "/", Version: c.Version, Mode: c.Mode, Live: live, Lang: v.Lang})
+	text, err := json.Marshal(start{Base: "/console/" + v.Build + "/", Version: c.Version, Mode: c.Mode, Live: live, Lang: v.Lang,
+		Role: role})
 	if err != nil {
 		return v, fmt.Errorf("encode the start values of a page: %w", err)
 	}
@@ -143,7 +148,7 @@ const manifest = `{"id":"/console/","name":"Parley","lang":%[1]q,"start_url":"/c
 
 // serveManifest needs no session: browsers fetch the manifest without cookies.
 func (c *Console) serveManifest(w http.ResponseWriter, hr *http.Request) {
-	v, err := c.viewFor(hr)
+	v, err := c.viewFor(hr, "")
 	if err != nil {
 		c.API.Refuse(w, hr, err)
 		return

@@ -20,7 +20,7 @@ import (
 const LinkLife = api.SignInLife
 
 const (
-	sessionLife = 12 * time.Hour // without a request
+	sessionLife = 12 * time.Hour // without a request; a session ends after [parley.MaxSession] anyway
 	touchEvery  = time.Minute    // precision of sessionLife; each touch costs a write
 	purgeAfter  = 24 * time.Hour // a used or expired ticket stays for a while, to explain why it is refused
 	maxSignIn   = 4 << 10        // bytes; a ticket has 43
@@ -30,6 +30,7 @@ const (
 // which browsers do not send and servers do not log.
 func NewLink(ctx context.Context, db *store.DB, url string) (string, error) {
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), LinkLife)
+	ticket.Role = parley.Owner
 	if err := db.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) }); err != nil {
 		return "", err
 	}
@@ -38,11 +39,6 @@ func NewLink(ctx context.Context, db *store.DB, url string) (string, error) {
 
 var errSignedOut = parley.Errorf(parley.Unauthenticated,
 	"You are not signed in, or the session has ended. Open a new link with: parley open")
-
-func (c *Console) check(ctx context.Context, hr *http.Request) error {
-	_, err := c.session(ctx, hr)
-	return err
-}
 
 func (c *Console) session(ctx context.Context, hr *http.Request) (parley.Ticket, error) {
 	secret := secretOf(hr)
@@ -59,16 +55,27 @@ func (c *Console) session(ctx context.Context, hr *http.Request) (parley.Ticket,
 func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	ctx, now := hr.Context(), time.Now()
 	t, err := c.session(ctx, hr)
-	if err != nil || now.Add(sessionLife-touchEvery).Before(t.ExpiresAt) {
+	if err != nil {
 		return // the API itself refuses a request without a session
 	}
-	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, now.Add(sessionLife)) })
+	until := earlier(now.Add(sessionLife), t.SessionEnd())
+	if until.Sub(t.ExpiresAt) < touchEvery {
+		return
+	}
+	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, until) })
 	switch {
 	case err == nil:
 		setSession(w, hr, secretOf(hr))
 	case !errors.Is(err, parley.ErrNotFound) && ctx.Err() == nil: // the session ended just now, or the caller left
 		c.Log.Warn("cannot extend a console session", "error", err)
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
@@ -113,6 +120,8 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) error {
 		return err
 	}
 	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
+	ticket.Role, ticket.Name, ticket.Token, ticket.EndsAt = link.Role, link.Name, link.Token, link.EndsAt
+	ticket.ExpiresAt = earlier(ticket.ExpiresAt, ticket.SessionEnd())
 	err = c.Store.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.UseTicket(ctx, link.Hash, now); err != nil {
 			return err
@@ -126,7 +135,7 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) error {
 		return err
 	}
 	setSession(w, hr, session)
-	c.Log.Info("signed in to the console")
+	c.Log.Info("signed in to the console", "session", ticket.SessionID(), "role", ticket.Role)
 	return nil
 }
 

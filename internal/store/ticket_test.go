@@ -14,6 +14,7 @@ func fullTicket(hash string) parley.Ticket {
 	return parley.Ticket{
 		Hash: []byte(hash), Purpose: parley.PairTicket, Channel: main,
 		CreatedAt: start, ExpiresAt: start.Add(time.Hour), UsedAt: start.Add(time.Minute),
+		Role: parley.Support, Name: "Ayu", Token: "tok_1", EndsAt: start.Add(2 * time.Hour),
 	}
 }
 
@@ -33,6 +34,20 @@ var ticketTests = map[string]func(*env){
 			e.same("ticket", got, want)
 		}
 		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddTicket(e.Context(), fullTicket("a")) })
+	},
+
+	"tickets of a token end together": func(e *env) {
+		mine, other, local := freshTicket("a"), freshTicket("b"), freshTicket("c")
+		other.Token, local.Token = "tok_2", ""
+		e.tx(func(tx *store.Tx) error {
+			return errors.Join(tx.AddTicket(e.Context(), mine), tx.AddTicket(e.Context(), other), tx.AddTicket(e.Context(), local))
+		})
+		e.tx(func(tx *store.Tx) error { return tx.EndTickets(e.Context(), "tok_1", start) })
+		for hash, active := range map[string]bool{"a": false, "b": true, "c": true} {
+			got, err := e.store.Ticket(e.Context(), []byte(hash))
+			e.must(err)
+			e.same("ticket "+hash+" is active", got.Active(start), active)
+		}
 	},
 
 	"an unknown ticket is not found": func(e *env) {

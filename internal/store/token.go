@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at, last_used_from, user_agent`
+const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at, last_used_from, user_agent, role`
 
 // Tokens lists all tokens, oldest first.
 func (r Reader) Tokens(ctx context.Context) ([]parley.Token, error) {
@@ -22,16 +22,22 @@ func (r Reader) Token(ctx context.Context, id parley.TokenID) (parley.Token, err
 func scanToken(row scanner) (parley.Token, error) {
 	var t parley.Token
 	var created, expires, used, revoked int64
-	err := row.Scan(&t.ID, &t.Name, &t.Kind, &t.Channel, &created, &expires, &used, &revoked, &t.LastUsedFrom, &t.UserAgent)
+	err := row.Scan(&t.ID, &t.Name, &t.Kind, &t.Channel, &created, &expires, &used, &revoked, &t.LastUsedFrom, &t.UserAgent, &t.Role)
 	t.CreatedAt, t.ExpiresAt, t.LastUsedAt, t.RevokedAt = moment(created), moment(expires), moment(used), moment(revoked)
 	return t, err
 }
 
 // AddToken stores a new token.
 func (t *Tx) AddToken(_ context.Context, k parley.Token) error {
-	return t.revised(t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+	return t.revised(t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT DO NOTHING`,
 		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
-		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent))
+		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent, string(k.Role)))
+}
+
+// UpdateToken stores the name and the role of a token.
+func (t *Tx) UpdateToken(_ context.Context, k parley.Token) error {
+	return t.revised(t.change(`UPDATE token SET name = $1, role = $2 WHERE id = $3`, k.Name, string(k.Role), string(k.ID)))
 }
 
 // RevokeToken marks a token as revoked, unless it is already.
@@ -67,7 +73,7 @@ func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
 		k.ID, k.Public, k.Encrypted, millis(k.CreatedAt)))
 }
 
-const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at`
+const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at, role, name, token, ends_at`
 
 // Ticket finds a ticket by the hash of its secret.
 func (r Reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) {
@@ -76,16 +82,17 @@ func (r Reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) 
 
 func scanTicket(row scanner) (parley.Ticket, error) {
 	var t parley.Ticket
-	var created, expires, used int64
-	err := row.Scan(&t.Hash, &t.Purpose, &t.Channel, &created, &expires, &used)
-	t.CreatedAt, t.ExpiresAt, t.UsedAt = moment(created), moment(expires), moment(used)
+	var created, expires, used, ends int64
+	err := row.Scan(&t.Hash, &t.Purpose, &t.Channel, &created, &expires, &used, &t.Role, &t.Name, &t.Token, &ends)
+	t.CreatedAt, t.ExpiresAt, t.UsedAt, t.EndsAt = moment(created), moment(expires), moment(used), moment(ends)
 	return t, err
 }
 
 // AddTicket stores a new ticket.
 func (t *Tx) AddTicket(_ context.Context, k parley.Ticket) error {
-	return t.add(`INSERT INTO ticket (`+ticketColumns+`) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-		k.Hash, string(k.Purpose), string(k.Channel), millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.UsedAt))
+	return t.add(`INSERT INTO ticket (`+ticketColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+		k.Hash, string(k.Purpose), string(k.Channel), millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.UsedAt),
+		string(k.Role), k.Name, string(k.Token), millis(k.EndsAt))
 }
 
 // UseTicket marks a valid ticket as used. Of several concurrent calls one succeeds.
@@ -94,6 +101,11 @@ func (t *Tx) UseTicket(ctx context.Context, hash []byte, now time.Time) (parley.
 		return parley.Ticket{}, err
 	}
 	return t.Ticket(ctx, hash)
+}
+
+// EndTickets ends the sessions and the unused links that an admin token made.
+func (t *Tx) EndTickets(_ context.Context, token parley.TokenID, now time.Time) error {
+	return t.exec(`UPDATE ticket SET used_at = $1 WHERE token = $2 AND used_at = 0`, millis(now), string(token))
 }
 
 // ExtendTicket sets when an unused ticket expires.

@@ -10,7 +10,8 @@ import (
 
 func fullToken(id parley.TokenID) parley.Token {
 	return parley.Token{
-		ID: id, Name: "CI", Kind: parley.ChannelToken, Channel: main, CreatedAt: start, ExpiresAt: start.Add(time.Hour),
+		Role: parley.Operator,
+		ID:   id, Name: "CI", Kind: parley.ChannelToken, Channel: main, CreatedAt: start, ExpiresAt: start.Add(time.Hour),
 		LastUsedAt: start.Add(time.Minute), RevokedAt: start.Add(2 * time.Minute),
 	}
 }

@@ -83,6 +83,9 @@ func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(*sto
 	if t.ID == "" {
 		t.ID = parley.NewTokenID()
 	}
+	if t.Kind == parley.AdminToken && t.Role == "" {
+		t.Role = parley.Owner
+	}
 	t.CreatedAt, t.LastUsedAt, t.RevokedAt = time.Now().UTC().Truncate(time.Millisecond), time.Time{}, time.Time{}
 	if !t.ExpiresAt.IsZero() {
 		t.ExpiresAt = t.ExpiresAt.UTC().Truncate(time.Second) // the precision of the claim
@@ -117,10 +120,24 @@ func check(t parley.Token) error {
 	if (t.Kind == parley.ChannelToken) != (t.Channel != "") {
 		return parley.InvalidField("channel", "A channel token names its channel; the other kinds name none.")
 	}
+	if err := checkRole(t); err != nil {
+		return err
+	}
 	if !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(time.Now().Add(time.Second)) {
 		return parley.InvalidField("expires_at", "A token must expire in the future.")
 	}
 	return nil
+}
+
+func checkRole(t parley.Token) error {
+	if t.Role == "" {
+		return nil
+	}
+	if t.Kind != parley.AdminToken {
+		return parley.InvalidField("role", "Only an admin token has a role.")
+	}
+	_, err := parley.ParseRole(string(t.Role))
+	return err
 }
 
 func (a *Authority) sign(t parley.Token) (string, error) {
@@ -145,13 +162,41 @@ func (a *Authority) Revoke(ctx context.Context, id parley.TokenID) error {
 		if _, err := tx.Token(ctx, id); err != nil {
 			return err
 		}
-		return tx.RevokeToken(ctx, id, time.Now().UTC())
+		now := time.Now().UTC()
+		return errors.Join(tx.RevokeToken(ctx, id, now), tx.EndTickets(ctx, id, now))
 	})
 	a.cache.clear()
 	if err != nil {
 		return fmt.Errorf("revoke token: %w", err)
 	}
 	return nil
+}
+
+// Update changes the name or the role of a token. Another role ends the console sessions that it made. also stores more in the
+// same transaction.
+func (a *Authority) Update(
+	ctx context.Context, id parley.TokenID, change func(*parley.Token), also func(*store.Tx, parley.Token) error,
+) (changed parley.Token, err error) {
+	err = a.store.Tx(ctx, func(tx *store.Tx) error {
+		old, err := tx.Token(ctx, id)
+		if err != nil {
+			return err
+		}
+		changed = old
+		change(&changed)
+		if err := checkRole(changed); err != nil {
+			return err
+		}
+		if changed.Role != old.Role {
+			err = tx.EndTickets(ctx, id, time.Now().UTC())
+		}
+		return errors.Join(err, tx.UpdateToken(ctx, changed), also(tx, changed))
+	})
+	a.cache.clear()
+	if err != nil {
+		return parley.Token{}, fmt.Errorf("change token: %w", err)
+	}
+	return changed, nil
 }
 
 // Refresh clears the cache and reads the keys again. Call it after tokens were removed without Revoke, such as with
@@ -179,7 +224,11 @@ func (a *Authority) Local(kind parley.TokenKind) string {
 
 // LocalToken is what is known of the token that Local returns.
 func LocalToken(kind parley.TokenKind) parley.Token {
-	return parley.Token{ID: parley.TokenID("local_" + kind), Name: "command line", Kind: kind}
+	t := parley.Token{ID: parley.TokenID("local_" + kind), Name: "command line", Kind: kind}
+	if kind == parley.AdminToken {
+		t.Role = parley.Owner
+	}
+	return t
 }
 
 // IsLocal reports whether a token is one of Local.

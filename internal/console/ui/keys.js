@@ -1,6 +1,6 @@
 // The keyboard: what each key does on this page, and the list that "?" shows.
 import { signal, useEffect, useRef } from './view.js';
-import { shortcuts } from './state.js';
+import { shortcuts, may } from './state.js';
 
 /** [[keys, what, group], …] of all that is on the page now, for the help. */
 export const active = signal([]);
@@ -9,9 +9,10 @@ const layers = []; // the newest first: a drawer's Escape comes before the page'
 
 /**
  * useKeys gives keys a meaning while a component is there: [['n', t('new'), fn], ['mod+k', …], ['g m', …]].
- * A fn that returns false leaves the key to others.
+ * A fn that returns false leaves the key to others. A fourth value is the role that the key needs.
  */
-export function useKeys(list, group = 'page') {
+export function useKeys(all, group = 'page') {
+  const list = all.filter(([, , , need]) => !need || may(need));
   const latest = useRef(list);
   latest.current = list;
   // A layer keeps its position when its labels change with the language.

@@ -40,6 +40,11 @@ export const sandboxOnly = computed(() => {
 /** How many faults of the simulated network are on now; the band shows it. */
 export const faults = computed(() => channels.value.reduce((sum, channel) => sum + (channel.faults || 0), 0));
 
+/** What this session may do: viewer, support, operator or owner; '' until it is known. */
+export const role = signal(boot.role || '');
+export const roles = ['viewer', 'support', 'operator', 'owner'];
+export const may = (least) => roles.indexOf(role.value) >= roles.indexOf(least);
+
 /** What GET /manage/server says. */
 export const server = signal(null);
 
@@ -49,6 +54,7 @@ export const isOffered = (entry) => !entry.cluster || server.value?.cluster === 
 export function startState() {
   const load = () => {
     reloadChannels().catch(() => {});
+    api.get('/manage/me').then((answer) => { role.value = answer.data.role; }).catch(() => {});
     api.get('/manage/server').then((answer) => { server.value = answer.data; }).catch(() => {});
   };
   load();

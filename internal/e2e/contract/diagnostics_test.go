@@ -88,6 +88,7 @@ func TestDiagnosticsKeepSecrets(t *testing.T) {
 	e.Post(channels+"/toko/pair", "", admin).Expect(http.StatusOK)
 	secrets["a pairing code"] = awaitStep(e, "toko", "qr").Text("data.code")
 	signIn, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), time.Hour)
+	ticket.Role = parley.Owner
 	if err := besides(t, e).Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddTicket(t.Context(), ticket) }); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import { api, useLoad } from '../api.js';
 import { useKeys } from '../keys.js';
 import { useEvents } from '../live.js';
 import { go, href, query, setQuery } from '../router.js';
-import { now, reloadChannels, useSecond } from '../state.js';
+import { now, reloadChannels, useSecond, may } from '../state.js';
 import { texts, num, duration, full, day, clock, percent } from '../i18n.js';
 import { Head, Empty, Loading, Failed, Tabs, Card } from '../parts/card.js';
 import { Button, Copy, copyText } from '../parts/button.js';
@@ -17,7 +17,7 @@ import { PairPanel } from './channel_pair.js';
 import { Settings, Danger, WhoMay, numbers, requireNumbers } from './channel_settings.js';
 import NotFound from './notfound.js';
 import { Timeline } from '../parts/chart.js';
-import { useForm, Form, Submit } from '../parts/form.js';
+import { useForm, Form, Submit, NeedsRole } from '../parts/form.js';
 import { toast } from '../parts/toast.js';
 
 const t = texts('channel');
@@ -46,11 +46,11 @@ function Channel({ code, tab }) {
   const link = (part) => href(`/channels/${code}${part}`);
   const tabs = [
     { id: '', label: t('status'), href: link('') },
-    { id: 'pair', label: t('pair'), href: link('/pair') },
+    ...(may('operator') ? [{ id: 'pair', label: t('pair'), href: link('/pair') }] : []),
     { id: 'messages', label: core('page.messages'), href: href('/messages', { channel: code }) },
     { id: 'webhooks', label: core('page.webhooks'), href: href('/webhooks', { channel: code }) },
     { id: 'settings', label: core('page.settings'), href: link('/settings') },
-    { id: 'danger', label: t('danger'), href: link('/danger') },
+    ...(may('operator') ? [{ id: 'danger', label: t('danger'), href: link('/danger') }] : []),
   ];
   return html`
     <${Head} title=${mask(channel.name)} back=${back} lead=${html`<${Lead} of=${channel} />`} actions=${html`<${Actions} of=${channel} changed=${changed} pairing=${tab === 'pair'} />`}>
@@ -60,7 +60,7 @@ function Channel({ code, tab }) {
     <//>
     <${Evidence} of=${channel} />
     <${Tabs} label=${t('sections')} tabs=${tabs} current=${tab} />
-    ${tab === 'pair' ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} />`
+    ${['pair', 'danger'].includes(tab) && !may('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair' ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} />`
       : tab === 'settings' ? html`<${Settings} channel=${channel} changed=${changed} />`
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`
           : html`<${History} channel=${channel} />`}
@@ -83,9 +83,9 @@ function Actions({ of: channel, changed, pairing }) {
   };
   const sandbox = channel.network === 'sandbox';
   return html`<${AsCode} request=${{ path: `/api/manage/channels/${code}` }} />
-    ${channel.enabled ? html`<${Button} key="stop" icon="stop" onClick=${post('stop')}>${t('stop')}<//>` : html`<${Button} key="start" icon="play" onClick=${post('start')}>${t('start')}<//>`}
-    ${sandbox && !pairing && html`<${Button} kind="primary" icon="bolt" onClick=${() => setQuery({ golive: 1 })}>${t('goLive')}<//>`}
-    ${!pairing && unpaired.includes(channel.status) && html`<${Button} kind="primary" icon="qr" href=${href(`/channels/${code}/pair`)}>${t('pair')}<//>`}`;
+    ${channel.enabled ? html`<${Button} key="stop" need="operator" icon="stop" onClick=${post('stop')}>${t('stop')}<//>` : html`<${Button} key="start" need="operator" icon="play" onClick=${post('start')}>${t('start')}<//>`}
+    ${sandbox && !pairing && html`<${Button} need="operator" kind="primary" icon="bolt" onClick=${() => setQuery({ golive: 1 })}>${t('goLive')}<//>`}
+    ${!pairing && unpaired.includes(channel.status) && html`<${Button} need="operator" kind="primary" icon="qr" href=${href(`/channels/${code}/pair`)}>${t('pair')}<//>`}`;
 }
 
 // Facts that the network does not provide are left out.
@@ -174,7 +174,7 @@ export function GoLive({ channel, changed }) {
     </div>
     <${Form} form=${form}>
       <${WhoMay} form=${form} name="allow" autofocus />
-      <div class="row"><${Submit} form=${form}>${t('goLive')}<//><${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${code}/go-live`, body: wanted(form.values) }} /></div>
+      <div class="row"><${Submit} need="operator" form=${form}>${t('goLive')}<//><${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${code}/go-live`, body: wanted(form.values) }} /></div>
     <//>
   <//>`;
 }

@@ -41,7 +41,7 @@ export function Settings({ channel, changed }) {
     <${Field} form=${form} name="settings.retention" label=${t('retention')} type="select"
       options=${[['', t('keep.ever')], ['0', t('keep.none')], ...choices.map((s) => [String(s), t('keep.for', { time: duration(s * 1000) })])]} />
     <${WhoMay} form=${form} name="settings.allow_only" />
-    <div class="row"><${Submit} form=${form}>${core('save')}<//><${AsCode} request=${{ method: 'PATCH', path: `/api/manage/channels/${channel.code}`, body: wanted(form.values) }} /></div>
+    <div class="row"><${Submit} need="operator" form=${form}>${core('save')}<//><${AsCode} request=${{ method: 'PATCH', path: `/api/manage/channels/${channel.code}`, body: wanted(form.values) }} /></div>
   <//><//>`;
 }
 

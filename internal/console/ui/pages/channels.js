@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState, useSignal } from '../view.js';
 import { useLoad, api } from '../api.js';
 import { href, query, setQuery, go } from '../router.js';
-import { channels, channelsLoaded, reloadChannels, selected, now, server } from '../state.js';
+import { channels, channelsLoaded, reloadChannels, selected, now, server, may } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, num, clock, day, full, isToday } from '../i18n.js';
 import { Head, Empty } from '../parts/card.js';
@@ -34,18 +34,18 @@ export default function Page() {
   // What is not seen any more must not be stopped by mistake.
   useEffect(() => { if (picked.value.size) picked.value = new Set(); }, [status, q, selected.value]);
   const make = (network) => () => setQuery({ new: network });
-  useKeys([['n', t('new'), make('sandbox')]]);
+  useKeys([['n', t('new'), make('sandbox'), 'operator']]);
 
   const empty = all?.length ? html`<${Empty} title=${t('noMatch')}><${Button} onClick=${() => setQuery({ status: null, q: null, channel: null })}>${t('clear')}<//><//>`
     : html`<${Empty} icon="channels" title=${t('none')} text=${t('noneText')}>
-        <${Button} kind="primary" onClick=${make('sandbox')}>${t('newSandbox')}<//><${Button} onClick=${make('whatsapp')}>${t('newWhatsApp')}<//><//>`;
+        <${Button} need="operator" kind="primary" onClick=${make('sandbox')}>${t('newSandbox')}<//><${Button} need="operator" onClick=${make('whatsapp')}>${t('newWhatsApp')}<//><//>`;
   return html`
     <${Head} title=${core('page.channels')} lead=${all && lead(all)} actions=${html`
-      <${AsCode} request=${{ path: '/api/manage/channels' }} /><${Button} kind="primary" icon="plus" onClick=${make('sandbox')}>${t('new')}<//>`} />
+      <${AsCode} request=${{ path: '/api/manage/channels' }} /><${Button} need="operator" kind="primary" icon="plus" onClick=${make('sandbox')}>${t('new')}<//>`} />
     ${all?.length > 0 && html`<${Filters} rows=${found} status=${status} q=${q} moved=${moved} arrange=${arrange} />`}
     <${Bulk} picked=${picked} results=${results} rows=${rows} />
     <div class="channel-table" ref=${box}><${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code} rowHref=${(row) => href(`/channels/${row.code}`)}
-      selection=${picked} sort=${{ id: 'status' }} columns=${columns(results)} empty=${empty} /></div>
+      selection=${may('operator') ? picked : undefined} sort=${{ id: 'status' }} columns=${columns(results)} empty=${empty} /></div>
     <${NewChannel} />`;
 }
 
@@ -189,7 +189,7 @@ function NewForm({ network }) {
     <${Field} form=${form} name="network" label=${t('kind')} type="radio" options=${networks.map((name) => [name, t(name === 'sandbox' ? 'sandbox' : 'whatsapp')])} />
     <${Field} form=${form} name="code" label=${t('code')} hint=${t('codeHint')} required autofocus autocomplete="off" autocapitalize="off" spellcheck=${false} maxlength="32" class="mono" />
     <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autocomplete="off" maxlength="60" />
-    <div class="row"><${Submit} form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/channels', body: wanted(form.values) }} /></div>
+    <div class="row"><${Submit} need="operator" form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/channels', body: wanted(form.values) }} /></div>
   <//>`;
 }
 

@@ -36,7 +36,7 @@ export default function Page() {
   const Detail = useDetail(rows || drawer.id);
   useKeys([
     ['Space', t(hold.paused ? 'resume' : 'pause'), hold.toggle],
-    ['n', t('send'), () => setQuery({ send: '1' })],
+    ['n', t('send'), () => setQuery({ send: '1' }), 'support'],
     ['y', t('copyID'), () => copyFocused(rows)],
   ]);
   const asked = { ...toQuery(filter), id: undefined };
@@ -44,7 +44,7 @@ export default function Page() {
 
   return html`
     <${Head} title=${core('page.messages')} lead=${lead(rows, q)} actions=${html`
-      <${AsCode} request=${{ path }} /><${Button} kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
+      <${AsCode} request=${{ path }} /><${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
     <div class="row">
       <${FilterInput} value=${q} onChange=${find} values=${useValues(rows)} label=${t('filter')} placeholder=${t('filterHint')} />
       <${Save} q=${q} />
@@ -149,7 +149,7 @@ function empty(q) {
   const request = { method: 'POST', path: '/api/send-message/text', headers: selected.value && { 'X-Channel': selected.value }, body: { contact_id: '6281234567890@c.us', message: t('hello') } };
   return html`<${Empty} icon="messages" title=${t('none')} text=${t('noneText')}>
     <${Code} wrap text=${snippet('curl', request).replace('$PARLEY_URL', location.origin)} what="curl" />
-    <${Button} kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('sendHere')}<//><//>`;
+    <${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('sendHere')}<//><//>`;
 }
 
 // A message sent from here: for the first try, and to answer somebody.
@@ -178,7 +178,7 @@ function SendForm({ to = '', from, reply, onSent }) {
     ${channels.value.length > 1 && html`<${Field} form=${form} name="channel" type="select" label=${core('page.channel')} options=${channels.value.map((one) => one.code)} />`}
     <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('contact')} required autocomplete="off" />
     <${Field} form=${form} name="message" type="textarea" label=${t('text')} required autofocus maxlength="4096" />
-    <div class="row"><${Submit} form=${form} icon="send">${t('sendNow')}<//>
+    <div class="row"><${Submit} need="support" form=${form} icon="send">${t('sendNow')}<//>
       <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: channels.value.length > 1 && { 'X-Channel': values.channel }, body: wanted(values) }} /></div>
     <p class="hint"><a href=${href('/api-recipes')}>${t('otherKinds')}</a></p>
   <//>`;

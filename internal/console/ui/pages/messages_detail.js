@@ -42,7 +42,7 @@ export function Detail({ id, open }) {
   });
   useKeys([
     ['y', t('copyID'), () => copyText(messageID, t('id'))],
-    ['r', t('reply'), () => m && reply(m)],
+    ['r', t('reply'), () => m && reply(m), 'support'],
   ], 'drawer');
   if (load.error && !m) return html`<${Failed} load=${load} />`;
   if (!m) return html`<${Loading} rows=${6} />`;
@@ -79,8 +79,8 @@ function Actions({ m, path, open }) {
   return html`<div class="row">
     <${Copy} small text=${m.message_id} what=${t('id')}>${t('copyID')}<//>
     <${AsCode} small request=${request || { path: `/api${path}?channel=${m.channel}` }} />
-    ${request && html`<${Button} small icon="refresh" onClick=${again}>${t('again')}<//>`}
-    <${Button} small icon="reply" onClick=${() => reply(m)}>${t('reply')}<//>
+    ${request && html`<${Button} need="support" small icon="refresh" onClick=${again}>${t('again')}<//>`}
+    <${Button} need="support" small icon="reply" onClick=${() => reply(m)}>${t('reply')}<//>
     <${Button} small icon="messages" href=${channel?.network === 'sandbox' ? href(`/phone/${digits}`, { channel: m.channel }) : href('/messages', { q: `to:${digits}`, channel: m.channel })}>${t('chat')}<//>
   </div>`;
 }

@@ -49,6 +49,6 @@ function columns(reload, nodes = []) {
     { id: 'url', label: t('url'), cell: (node) => html`<code>${node.url}</code>`, wide: true, card: 'text' },
     { id: 'started', label: t('started'), cell: (node) => html`<${Time} at=${node.started_at} />`, sort: (node) => node.started_at, wide: true },
     { id: 'renewed', label: t('renewed'), cell: (node) => html`<span class="only-small">${t('renewed')} </span><${Time} at=${node.renewed_at} />`, sort: (node) => node.renewed_at, card: 'when' },
-    { id: 'act', label: html`<span class="sr">${t('drain')}</span>`, align: 'end', cell: (node) => canDrain(node) && html`<${Button} small kind="quiet" aria-label=${t('drainTitle', { id: node.id })} onClick=${() => drain(node, reload)}>${t('drain')}<//>` },
+    { id: 'act', label: html`<span class="sr">${t('drain')}</span>`, align: 'end', cell: (node) => canDrain(node) && html`<${Button} need="operator" small kind="quiet" aria-label=${t('drainTitle', { id: node.id })} onClick=${() => drain(node, reload)}>${t('drain')}<//>` },
   ];
 }

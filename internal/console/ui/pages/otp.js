@@ -102,7 +102,7 @@ function Backend({ channel, kind, story, real, first, request }) {
         <${Field} form=${form} name="expires" type="number" label=${t('expires')} min=${link ? 60 : 30} max=${link ? 86400 : 3600} /></div>
       ${link ? html`<${Field} form=${form} name="callback" path="callback.success" type="url" label=${t('callback')} hint=${t('callbackHint', { example: 'localhost:3000/login' })} />`
         : html`<div class="otp-row"><${Field} form=${form} name="length" type="number" label=${t('length')} min="4" max="6" /><${Field} form=${form} name="letters" type="checkbox" label=${t('letters')} /></div>`}
-      <${Submit} form=${form} icon="send" disabled=${real && !sure}>${t(`ask.${kind}`)}<//>
+      <${Submit} need="operator" form=${form} icon="send" disabled=${real && !sure}>${t(`ask.${kind}`)}<//>
     <//>
     ${story.run?.kind === kind && html`<h3>${t('answer')}</h3><${Code} wrap text=${mask(JSON.stringify(real ? hidden(story.run.answer) : story.run.answer, null, 2))} what="JSON" />`}
   <//>`;

@@ -43,7 +43,7 @@ const slowly = { wanted: false }; // whether the demo is to go on by itself
 /** Does all steps, slowly enough to be followed. */
 function Demo({ request, contact }) {
   const run = async () => { slowly.wanted = true; await request({ contact_id: contact, name: 'Demo', expires: 300 }); };
-  return html`<${Button} icon="play" onClick=${run}>${t('demo')}<//>`;
+  return html`<${Button} need="operator" icon="play" onClick=${run}>${t('demo')}<//>`;
 }
 
 function Expiry({ run }) {

@@ -139,7 +139,7 @@ function Faces({ phones, digits }) {
   const [making, setMaking] = useState(false);
   const row = useRef();
   useEffect(() => row.current.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [digits, phones.faces.length]);
-  useKeys([['n', t('newPhone'), () => setMaking(true)]]);
+  useKeys([['n', t('newPhone'), () => setMaking(true), 'support']]);
   const text = wanted.trim().toLowerCase();
   const current = phones.faces.find((one) => one.number === digits);
   const matching = text ? phones.faces.filter((one) => one.name.toLowerCase().includes(text) || one.number.includes(text.replace(/\D/g, '') || '?')) : phones.faces;
@@ -166,7 +166,7 @@ function NewPhone({ channel, phones, close }) {
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="number" type="tel" label=${t('number')} hint=${t('numberHint')} autofocus />
     <${Field} form=${form} name="name" label=${t('trait.name')} maxlength="100" />
-    <div class="row"><${Submit} form=${form}>${t('createPhone')}<//><${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} /></div><//>`;
+    <div class="row"><${Submit} need="support" form=${form}>${t('createPhone')}<//><${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} /></div><//>`;
 }
 
 // Messages to other phones mark them, and show a desktop notification if enabled.
@@ -245,13 +245,13 @@ export function NetworkBehaviour({ channel, device }) {
   return html`<${Card} title=${t('network')} actions=${html`<${AsCode} small request=${{ method: 'POST', path: '/api/sandbox/faults', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} />`}>
     ${list.length > 0 && html`<${Note} kind="bad" title=${t('faultsOn')}>
       <ul>${list.map((fault, i) => html`<li key=${i}>${t('faultWaits', { what: t(`fault.${fault.fault}`), n: fault.times })}${fault.to && ` → ${mask(phone(fault.to))}`}</li>`)}</ul>
-      <${Button} small onClick=${clear}>${t('faultsOff')}<//><//>`}
+      <${Button} need="operator" small onClick=${clear}>${t('faultsOff')}<//><//>`}
     <${Form} form=${form}>
       <${Field} form=${form} name="fault" type="select" label=${t('fault')} options=${kinds.map((kind) => [kind, t(`fault.${kind}`)])} />
       ${form.values.fault === 'refuse' && html`<${Field} form=${form} name="reason" label=${t('reason')} maxlength="200" />`}
       <${Field} form=${form} name="times" type="number" label=${t('times')} min="1" max="1000" />
       <${Field} form=${form} name="mine" type="checkbox" label=${t('onlyThis')} />
-      <div class="row"><${Submit} form=${form} kind="danger">${t('tryFailure')}<//><${Button} kind="quiet" onClick=${reset}>${t('reset')}<//></div>
+      <div class="row"><${Submit} need="operator" form=${form} kind="danger">${t('tryFailure')}<//><${Button} need="operator" kind="quiet" onClick=${reset}>${t('reset')}<//></div>
     <//>
   <//>`;
 }

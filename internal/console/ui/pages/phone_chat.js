@@ -3,7 +3,7 @@ import { html, useState, useEffect, useLayoutEffect, useRef, classes } from '../
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
 import { href } from '../router.js';
-import { server, masked } from '../state.js';
+import { server, masked, may } from '../state.js';
 import { texts, clock, full } from '../i18n.js';
 import { Loading, Failed, Empty } from '../parts/card.js';
 import { Button, IconButton, Copy } from '../parts/button.js';
@@ -104,7 +104,7 @@ function useReading(channel, device, list) {
   const marked = useRef('');
   const read = () => {
     const newest = list?.findLast((m) => !m.from_phone && m.status === 'DELIVERED');
-    if (!newest || marked.current === newest.id || document.hidden || device.reads === 'never' || !device.on_network) return;
+    if (!newest || marked.current === newest.id || document.hidden || device.reads === 'never' || !device.on_network || !may('support')) return;
     marked.current = newest.id;
     api.post(`/sandbox/phones/${device.number}/read`, {}, { channel }).catch(() => { marked.current = ''; });
   };

@@ -1,8 +1,10 @@
 // Where the phone's owner writes. Enter sends, Shift+Enter begins a new line.
 import { html, useState, useEffect, useRef, useId } from '../view.js';
+import { may } from '../state.js';
 import { texts } from '../i18n.js';
 import { IconButton } from '../parts/button.js';
 import { Note } from '../parts/card.js';
+import { NeedsRole } from '../parts/form.js';
 import { Icon } from '../parts/icon.js';
 import { toast } from '../parts/toast.js';
 
@@ -59,9 +61,9 @@ export function Composer({ channel, device, draft, say, lastOwn, reply, onReplyE
     if (Recorder) return () => form.current?.querySelector('[data-t=record]')?.focus();
     return undefined;
   }, [Recorder]);
-  const cannot = !device.on_network;
+  const cannot = !device.on_network || !may('support');
   return html`<form class="composer" ref=${form} onSubmit=${send}>
-    ${cannot && html`<${Note} kind="warn">${t('notOnNetwork')}<//>`}
+    ${!may('support') ? html`<${NeedsRole} role="support" />` : cannot && html`<${Note} kind="warn">${t('notOnNetwork')}<//>`}
     ${draft && text === draft && html`<p class="typed">${t('typedIn')}</p>`}
     ${reply && html`<div class="quoted"><span class="grow"><b>${t('replyTo', { who: reply.who })}</b><bdi class="clip">${reply.text}</bdi></span>
       <${IconButton} small icon="close" label=${core('cancel')} onClick=${onReplyEnd} /></div>`}

@@ -76,8 +76,8 @@ function Backup({ info, reload }) {
       [t('result'), made && t('madeIn', { size: bytes(made.bytes), time: duration(made.ms) })],
       [t('database'), t('databaseSize', { size: bytes(info.database_bytes), free: bytes(info.data_dir_free_bytes) })],
     ]} />
-    <div class="row"><${Button} kind="primary" icon="download" onClick=${run}>${t('backupNow')}<//>
-      ${last && html`<${Button} icon="download" href="/console/api/manage/backup/file" download="">${t('backupDownload', { size: bytes(last.bytes) })}<//>`}</div>
+    <div class="row"><${Button} need="operator" kind="primary" icon="download" onClick=${run}>${t('backupNow')}<//>
+      ${last && html`<${Button} need="owner" icon="download" href="/console/api/manage/backup/file" download="">${t('backupDownload', { size: bytes(last.bytes) })}<//>`}</div>
     <p class="hint">${t('backupHint')}</p>
   <//>`;
 }
@@ -105,7 +105,7 @@ function LogLevel({ info, reload }) {
       <${Form} form=${form}>
         <div class="two"><${Field} form=${form} name="level" label=${t('level')} type="select" options=${levels} />
           <${Field} form=${form} name="minutes" label=${t('for')} type="select" options=${spans.map((n) => [String(n), duration(n * 60_000)])} /></div>
-        <${Submit} form=${form} kind="">${t('change')}<//>
+        <${Submit} need="operator" form=${form} kind="">${t('change')}<//>
       <//>
       <p class="hint">${t('logHint')}</p>` : html`<${Note}>${t('levelFixed')}<//>`}
   <//>`;
@@ -141,7 +141,7 @@ export function Diagnostics() {
   };
   return html`<${Card} title=${t('diagnostics')}>
     <p class="muted">${t('diagnosticsText')}</p>
-    <div class="row"><${Button} icon="file" onClick=${look}>${t('diagnosticsLook')}<//></div>
+    <div class="row"><${Button} need="operator" icon="file" onClick=${look}>${t('diagnosticsLook')}<//></div>
     <p class="hint">${t('diagnosticsHint', { command: html`<code>parley diagnostics</code>` })}</p>
     <${Dialog} wide open=${files} title=${t('diagnostics')} onClose=${() => setFiles(null)} foot=${html`<${Button} kind="primary" icon="download" onClick=${save}>${t('diagnosticsSave')}<//>`}>
       <div class="bundle"><${Tabs} small label=${t('diagnosticsFiles')} current=${picked} onPick=${setPicked} tabs=${files?.map((file) => ({ id: file.name, label: file.name, count: bytes(file.bytes) }))} /></div>

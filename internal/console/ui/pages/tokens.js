@@ -2,7 +2,7 @@
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { selected, now, channels, chosen, server } from '../state.js';
+import { selected, now, channels, chosen, server, may, roles } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, duration } from '../i18n.js';
 import { Head, Empty, Facts, Note } from '../parts/card.js';
@@ -53,11 +53,11 @@ export default function Page() {
   const rows = ended ? all?.filter((token) => !works(token)) : working;
   const drawer = useDrawer(all, (token) => token.id);
   const create = () => setQuery({ new: '1' });
-  useKeys([['n', t('create'), create]]);
+  useKeys([['n', t('create'), create, 'owner']]);
   const open = drawer.row;
   return html`
     <${Head} title=${core('page.tokens')} lead=${working && lead(working)} actions=${html`
-      <${AsCode} request=${{ path: '/api/manage/tokens' }} /><${Button} kind="primary" icon="plus" onClick=${create}>${t('create')}<//>`} />
+      <${AsCode} request=${{ path: '/api/manage/tokens' }} /><${Button} need="owner" kind="primary" icon="plus" onClick=${create}>${t('create')}<//>`} />
     ${all?.length > 0 && html`<nav class="chips" aria-label=${t('which')}>${[['', working.length], ['ended', all.length - working.length]].map(([show, n]) => html`
       <a key=${show} class="chip" href=${href('/tokens', { show })} aria-current=${show === (ended ? 'ended' : '') ? 'page' : undefined}>${t(show || 'working')} <span class="count">${n}</span></a>`)}</nav>`}
     <${Table} label=${core('page.tokens')} load=${load} rows=${rows} rowKey=${(token) => token.id} drawer=${drawer} columns=${columns(load.reload)}
@@ -73,10 +73,10 @@ function lead(working) {
 }
 
 const None = ({ ended, create }) => (ended ? html`<${Empty} icon="tokens" title=${t('noneEnded')} />`
-  : html`<${Empty} icon="tokens" title=${t('none')} text=${t('noneText')}><${Button} kind="primary" icon="plus" onClick=${create}>${t('createChannel')}<//><//>`);
+  : html`<${Empty} icon="tokens" title=${t('none')} text=${t('noneText')}><${Button} need="owner" kind="primary" icon="plus" onClick=${create}>${t('createChannel')}<//><//>`);
 
-const Kind = ({ kind }) => html`<${Badge} tone=${tones[kind]}>${t(`kind.${kind}`)}<//>`;
-const can = ({ kind, channel }) => (channel ? t('canOne', { channel }) : t(`can.${kind}`));
+const Kind = ({ token: { kind, role } }) => html`<${Badge} tone=${tones[kind]}>${role ? t('kindRole', { role: core(`role.${role}`) }) : t(`kind.${kind}`)}<//>`;
+const can = ({ kind, channel, role }) => (channel ? t('canOne', { channel }) : role ? core(`roleCan.${role}`) : t(`can.${kind}`));
 const never = () => html`<span class="muted">${t('never')}</span>`;
 
 function Ends({ token }) {
@@ -88,14 +88,14 @@ function Ends({ token }) {
 
 const columns = (reload) => [
   { id: 'name', label: t('name'), cell: (token) => html`<bdi class="clip" title=${token.name || undefined}>${token.name || html`<span class="muted mono" title=${token.id}>${token.id.slice(0, 10)}…</span>`}</bdi>`, sort: (token) => token.name || token.id, card: 'title', class: 'name-cell' },
-  { id: 'kind', label: t('kind'), cell: (token) => html`<${Kind} kind=${token.kind} />`, sort: (token) => token.kind, card: 'status' },
+  { id: 'kind', label: t('kind'), cell: (token) => html`<${Kind} token=${token} />`, sort: (token) => token.kind + (token.role || ''), card: 'status' },
   { id: 'can', label: t('can'), cell: (token) => html`<span class="muted">${can(token)}</span>`, wide: true, card: 'text' },
   { id: 'channel', label: core('page.channel'), cell: (token) => (token.channel ? html`<span class="clip" title=${token.channel}>${token.channel}</span>` : html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`), sort: (token) => token.channel, class: 'code-cell' },
   { id: 'made', label: t('created'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at, wide: true },
   { id: 'used', label: t('used'), cell: (token) => html`<span class="only-small">${t('used')} </span><span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
       ${hintOf(token) === 'unused' && html` <${Badge} tone="warn">${t('unused')}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
   { id: 'ends', label: t('ends'), cell: (token) => html`<${Ends} token=${token} />${hintOf(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) => token.revoked_at || token.expires_at || '9' },
-  { id: 'act', label: html`<span class="sr">${t('revoke')}</span>`, align: 'end', cell: (token) => works(token) && html`<${Button} small kind="quiet" aria-label=${`${t('revoke')} ${token.name || token.id}`} onClick=${() => revoke(token, reload)}>${t('revoke')}<//>` },
+  { id: 'act', label: html`<span class="sr">${t('revoke')}</span>`, align: 'end', cell: (token) => works(token) && html`<${Button} need="owner" small kind="quiet" aria-label=${`${t('revoke')} ${token.name || token.id}`} onClick=${() => revoke(token, reload)}>${t('revoke')}<//>` },
 ];
 
 function Details({ token, reload }) {
@@ -104,7 +104,7 @@ function Details({ token, reload }) {
     ${hint && html`<${Note} kind="warn">${t(`hint.${hint}`)}<//>`}
     <${Facts} rows=${[
       ['ID', html`<span class="row"><code>${token.id}</code><${Copy} text=${token.id} what="id" /></span>`],
-      [t('kind'), html`<${Kind} kind=${token.kind} /> ${can(token)}`],
+      [t('kind'), html`<${Kind} token=${token} /> ${can(token)}`],
       [core('page.channel'), token.channel && html`<a href=${href(`/channels/${token.channel}`)}>${token.channel}</a>`],
       [t('created'), html`<${Time} at=${token.created_at} ago />`],
       [t('used'), token.last_used_at ? html`<${Time} at=${token.last_used_at} ago />` : never()],
@@ -112,9 +112,27 @@ function Details({ token, reload }) {
       [t('client'), token.user_agent && html`<bdi>${token.user_agent}</bdi>`],
       [t('ends'), html`<${Ends} token=${token} />`],
     ]} />
-    ${works(token) && html`<div class="row"><${Button} kind="danger" icon="trash" onClick=${() => revoke(token, reload)}>${t('revoke')}<//>
+    ${token.role && works(token) && html`<${RolePicker} key=${token.id + token.role} token=${token} reload=${reload} />`}
+    ${works(token) && html`<div class="row"><${Button} need="owner" kind="danger" icon="trash" onClick=${() => revoke(token, reload)}>${t('revoke')}<//>
       <${AsCode} request=${{ method: 'DELETE', path: `/api/manage/tokens/${token.id}` }} /></div><p class="hint">${t('within')}</p>`}`;
 }
+
+/** Another role for an admin token. Console sessions that it made end. */
+function RolePicker({ token, reload }) {
+  const form = useForm({ role: token.role }, async ({ role }) => {
+    await api.patch(`/manage/tokens/${token.id}`, { role });
+    toast(t('roleChanged', { role: core(`role.${role}`) }), { kind: 'good' });
+    await reload();
+  });
+  if (!may('owner')) return null;
+  return html`<${Form} form=${form}>
+    <${Field} form=${form} name="role" label=${t('role')} hint=${t('roleHint')} type="select" options=${roleOptions()} />
+    <div class="row"><${Submit} form=${form} kind="" disabled=${form.values.role === token.role}>${t('changeRole')}<//>
+      <${AsCode} request=${{ method: 'PATCH', path: `/api/manage/tokens/${token.id}`, body: form.values }} /></div>
+  <//>`;
+}
+
+const roleOptions = () => roles.map((role) => [role, `${core(`role.${role}`)}: ${core(`roleCan.${role}`)}`]);
 
 // A new token: what it may do, and its text, which is shown this once.
 
@@ -138,14 +156,14 @@ export function NewToken({ onDone }) {
   <//>`;
 }
 
-const wanted = ({ name, kind, channel, days }) => ({
-  kind, ...(name && { name }), ...(kind === 'channel' && { channel }),
+const wanted = ({ name, kind, channel, role, days }) => ({
+  kind, ...(name && { name }), ...(kind === 'channel' && { channel }), ...(kind === 'admin' && { role }),
   ...(days && { expires_at: new Date(Date.now() + days * dayLong).toISOString().replace(/\.\d+/, '') }),
 });
 
 function NewForm({ onDone }) {
   const codes = channels.value.map((one) => one.code);
-  const form = useForm({ name: '', kind: codes.length ? 'channel' : 'admin', channel: chosen.value?.code || '', days: '' }, async (values) => {
+  const form = useForm({ name: '', kind: codes.length ? 'channel' : 'admin', channel: chosen.value?.code || '', role: 'viewer', days: '' }, async (values) => {
     const { data } = await api.post('/manage/tokens', wanted(values));
     onDone(data);
   });
@@ -154,9 +172,10 @@ function NewForm({ onDone }) {
     <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autofocus autocomplete="off" maxlength="100" />
     <${Field} form=${form} name="kind" label=${t('kind')} type="radio" options=${['channel', 'global', 'admin'].filter((one) => one !== 'channel' || codes.length).map((one) => [one, html`<b>${t(`kind.${one}`)}</b> <span class="muted">${t(`can.${one}`)}</span>`])} />
     ${kind === 'channel' && html`<${Field} form=${form} name="channel" label=${core('page.channel')} type="select" options=${codes} />`}
+    ${kind === 'admin' && html`<${Field} form=${form} name="role" label=${t('role')} type="select" options=${roleOptions()} />`}
     <${Field} form=${form} name="days" path="expires_at" label=${t('ends')} type="select" options=${[['', t('never')], ...lives.map((days) => [String(days), t('after', { time: duration(days * dayLong) })])]} />
-    ${kind === 'admin' && html`<${Note} kind="warn">${t('adminHint')}<//>`}
-    <div class="row"><${Submit} form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/tokens', body: wanted(form.values) }} /></div>
+    ${kind === 'admin' && form.values.role === 'owner' && html`<${Note} kind="warn">${t('adminHint')}<//>`}
+    <div class="row"><${Submit} need="owner" form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/tokens', body: wanted(form.values) }} /></div>
   <//>`;
 }
 

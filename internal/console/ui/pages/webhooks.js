@@ -29,11 +29,11 @@ export default function Page({ route }) {
   const load = useLoad(() => api.get('/manage/webhooks'), [now.value - (now.value % every)]);
   const all = load.data?.data;
   const rows = all?.filter((row) => !selected.value || !row.channel || row.channel === selected.value);
-  useKeys([['n', t('add'), () => setQuery({ new: '1' })]]);
+  useKeys([['n', t('add'), () => setQuery({ new: '1' }), 'operator']]);
   if (route.params.id && route.params.id !== 'deliveries') return html`<${NotFound} route=${route} />`;
   return html`
     <${Head} title=${core('page.webhooks')} lead=${rows && lead(rows)} actions=${html`
-      <${AsCode} request=${{ path: `/api/manage/${onDeliveries ? 'deliveries' : 'webhooks'}` }} /><${Button} kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//>`} />
+      <${AsCode} request=${{ path: `/api/manage/${onDeliveries ? 'deliveries' : 'webhooks'}` }} /><${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//>`} />
     <${Tabs} label=${core('page.webhooks')} current=${onDeliveries ? 'deliveries' : 'endpoints'} tabs=${[
       { id: 'endpoints', label: t('endpoints'), href: href('/webhooks'), count: rows?.length },
       { id: 'deliveries', label: t('deliveries'), href: href('/webhooks/deliveries') },
@@ -66,7 +66,7 @@ function Endpoints({ load, rows }) {
   }, [rows?.map((row) => row.id + row.failures).join(), now.value - (now.value % every)], { on: ['message.'] }).data || new Map();
   return html`
     <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer} rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
-      empty=${html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText', { command: html`<code>parley listen</code>` })}><${Button} kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
+      empty=${html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText', { command: html`<code>parley listen</code>` })}><${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
     <${Card} title=${t('local')}><p class="muted">${t('localText')}</p><${Code} text="parley listen --forward-to localhost:3000/hook" what=${t('command')} /><//>
     <${Drawer} drawer=${drawer} title=${drawer.row ? new URL(drawer.row.url).host : t('endpoint')}>${drawer.row
       ? html`<${Endpoint} key=${drawer.id} webhook=${drawer.row} figures=${figures.get(drawer.id)} onChange=${load.reload} onGone=${drawer.close} />` : rows && html`<p>${t('gone')}</p>`}<//>`;

@@ -112,7 +112,7 @@ function Bulk({ which, since, counts, onDone }) {
     ${run ? html`<progress max=${Math.max(run.all, run.done, 1)} value=${run.done} aria-label=${t('progress')} /><span>${t(run.running ? 'running' : 'finished', { n: run.done, all: run.all })}</span>
         ${!run.running && html`<${Button} small kind="quiet" onClick=${() => setRun(null)}>${t('close')}<//>`}`
       : html`<span class="grow">${t('someFailed', { n: failed })}</span>`}
-    ${failed > 0 && !run?.running && html`<${Button} small icon="refresh" onClick=${replay}>${t('replaySince', { n: failed, time: html`<${Time} at=${counts.oldest?.created_at} />` })}<//>`}
+    ${failed > 0 && !run?.running && html`<${Button} need="operator" small icon="refresh" onClick=${replay}>${t('replaySince', { n: failed, time: html`<${Time} at=${counts.oldest?.created_at} />` })}<//>`}
   </div>`;
 }
 
@@ -135,7 +135,7 @@ export function Delivery({ id, onChange }) {
     lookAgain();
     await Promise.all([load.reload(), onChange()]);
   };
-  useKeys([['r', t('replay'), () => { if (d) (d.state === 'waiting' ? retry : replay)(); }]], 'drawer');
+  useKeys([['r', t('replay'), () => { if (d) (d.state === 'waiting' ? retry : replay)(); }, 'operator']], 'drawer');
   const lookAgain = useSoon(isDue(d), load.data, () => { load.reload(); onChange(); });
   if (load.error && !d) return html`<${Failed} load=${load} />`;
   if (!d) return html`<${Loading} rows=${6} />`;
@@ -144,8 +144,8 @@ export function Delivery({ id, onChange }) {
   return html`
     <p class="answer">${sentence(d)}</p>
     <div class="row">
-      ${d.state === 'waiting' ? html`<${Button} small icon="refresh" onClick=${retry}>${t('retry')}<//>`
-        : html`<${Button} small icon="refresh" onClick=${replay}>${t('replay')}<//>`}
+      ${d.state === 'waiting' ? html`<${Button} need="operator" small icon="refresh" onClick=${retry}>${t('retry')}<//>`
+        : html`<${Button} need="operator" small icon="refresh" onClick=${replay}>${t('replay')}<//>`}
       <${AsCode} small request=${d.state === 'waiting' ? { method: 'POST', path: `/api/manage/deliveries/${id}/retry` } : request} />
       ${message && html`<${Button} small icon="messages" href=${href('/messages', { open: `${d.channel}.${message}` })}>${t('message')}<//>`}
     </div>

@@ -33,11 +33,11 @@ export function Endpoint({ webhook: w, figures, onChange, onGone }) {
     <p class="answer">${!w.enabled ? t('isOff', { reason: w.reason }) : w.failing_since ? t('isFailing', { n: w.failures, time: html`<${Time} at=${w.failing_since} ago />` }) : t('isOn')}</p>
     ${w.warning && html`<${Note} kind="warn">${w.warning}<//>`}
     <div class="row">
-      <${Button} small icon=${w.enabled ? 'stop' : 'play'} onClick=${turn}>${t(w.enabled ? 'turnOff' : 'turnOn')}<//>
-      <${Button} small icon="settings" onClick=${() => setQuery({ edit: w.id })}>${t('edit')}<//>
+      <${Button} need="operator" small icon=${w.enabled ? 'stop' : 'play'} onClick=${turn}>${t(w.enabled ? 'turnOff' : 'turnOn')}<//>
+      <${Button} need="operator" small icon="settings" onClick=${() => setQuery({ edit: w.id })}>${t('edit')}<//>
       <${Button} small icon="messages" href=${href('/webhooks/deliveries', { webhook: w.id })}>${t('deliveries')}<//>
       <${AsCode} small request=${{ path: `/api${path}` }} />
-      <${Button} small kind="danger" icon="trash" onClick=${remove}>${t('delete')}<//>
+      <${Button} need="operator" small kind="danger" icon="trash" onClick=${remove}>${t('delete')}<//>
     </div>
     <${Facts} rows=${[
       [t('address'), html`<bdi>${w.url}</bdi> <${Copy} text=${w.url} what=${t('address')} />`],
@@ -74,7 +74,7 @@ function Test({ w, path }) {
         <option value="webhook.test">${t('testEvent')}</option>
         ${offered.length > 0 && html`<optgroup label=${t('onSandbox', { channel: sandbox })}>${offered.map((type) => html`<option key=${type} value=${type}>${type}</option>`)}</optgroup>`}
       </select>
-      <${Button} icon="send" busy=${running} onClick=${run}>${t('sendTest')}<//></div>
+      <${Button} need="operator" icon="send" busy=${running} onClick=${run}>${t('sendTest')}<//></div>
     <div aria-live="polite" class="stack">${result && html`<${Note} kind=${result.success ? 'good' : 'bad'} title=${outcome({ ...result, tried_at: true })}>${result.problem.replace(/^\w+: /, '')}<//>
       ${result.answer && html`<${Code} wrap text=${result.answer} what=${t('answer')} />`}`}</div>
     <p class="hint">${t('trigger', { command: html`<code>parley trigger otp.approved</code>` })}</p>`;
@@ -89,8 +89,8 @@ export function Secret({ path, fresh }) {
   };
   return html`${secret ? html`<${Code} wrap text=${secret.secret} what=${t('secret')} />` : html`<p class="muted">${t('secretText')}</p>`}
     ${secret?.old_until && html`<p class="hint">${t('oldUntil', { time: html`<${Time} at=${secret.old_until} />` })}</p>`}
-    <div class="row">${secret ? html`<${Button} small icon="hidden" onClick=${() => setSecret(null)}>${t('hide')}<//>` : html`<${Button} small icon="eye" onClick=${show}>${t('reveal')}<//>`}
-      <${Button} small icon="refresh" onClick=${rotate}>${t('rotate')}<//></div>`;
+    <div class="row">${secret ? html`<${Button} small icon="hidden" onClick=${() => setSecret(null)}>${t('hide')}<//>` : html`<${Button} need="operator" small icon="eye" onClick=${show}>${t('reveal')}<//>`}
+      <${Button} need="operator" small icon="refresh" onClick=${rotate}>${t('rotate')}<//></div>`;
 }
 
 /** The dialog that ?new= and ?edit= open. */
@@ -122,7 +122,7 @@ function Fields({ webhook: w, close, onDone }) {
     ${w ? html`<p class="hint">${t('channelStays', { channel: w.channel || t('every') })}</p>` : html`<${Field} form=${form} name="channel" type="select" label=${core('page.channel')} options=${[['', t('everyChannel')], ...channels.value.map((one) => one.code)]} />`}
     <${Field} form=${form} name="which" path="events" type="radio" label=${t('events')} options=${[['all', t('everyEvent')], ['some', t('onlyThese')]]} />
     ${values.which === 'some' && html`<div class="event-list" role="group" aria-label=${t('onlyThese')}>${types.map((type) => html`<label key=${type} class="choice"><input type="checkbox" checked=${values.events.has(type)} onChange=${turn(type)} /><span class="mono">${type}</span></label>`)}</div>`}
-    <div class="row"><${Submit} form=${form} disabled=${values.which === 'some' && !values.events.size && !errors.events}>${w ? core('save') : t('add')}<//>
+    <div class="row"><${Submit} need="operator" form=${form} disabled=${values.which === 'some' && !values.events.size && !errors.events}>${w ? core('save') : t('add')}<//>
       <${AsCode} request=${{ method: w ? 'PATCH' : 'POST', path: `/api/manage/webhooks${w ? `/${w.id}` : ''}`, body: wanted(values) }} /></div>
   <//>`;
 }

@@ -2,13 +2,18 @@
 import { html, useState, useRef, useEffect, classes } from '../view.js';
 import { Icon } from './icon.js';
 import { toast } from './toast.js';
+import { may } from '../state.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
 
-/** While the promise of onClick runs the button is busy; a failure becomes a toast. */
-export function Button({ kind = '', icon, small, busy, disabled, type = 'button', onClick, href, children, ...rest }) {
+/**
+ * While the promise of onClick runs the button is busy; a failure becomes a toast. need: the role that may use it; others
+ * do not see it.
+ */
+export function Button({ kind = '', icon, small, busy, disabled, type = 'button', need, onClick, href, children, ...rest }) {
   const [running, run] = useWork(onClick);
+  if (need && !may(need)) return null;
   const working = busy || running;
   const name = classes('button', kind, small && 'small', working && 'busy');
   const inner = html`${icon && html`<${Icon} name=${icon} size=${small ? 16 : 18} />`}${children}`;

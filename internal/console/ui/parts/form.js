@@ -3,6 +3,7 @@ import { html, useState, useRef, useId, useEffect } from '../view.js';
 import { Button } from './button.js';
 import { Note } from './card.js';
 import { number } from './who.js';
+import { may } from '../state.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
@@ -60,9 +61,13 @@ export function FormError({ form }) {
   return text ? html`<${Note} kind="bad">${text}${wait}<//>` : null;
 }
 
-export const Submit = ({ form, kind = 'primary', children, ...rest }) => html`
+/** The button that sends a form. need: the role that may send it; others see which role that is. */
+export const Submit = ({ form, kind = 'primary', need, children, ...rest }) => (need && !may(need) ? html`<${NeedsRole} role=${need} />` : html`
   <${FormError} form=${form} />
-  <${Button} kind=${kind} type="submit" busy=${form.busy} ...${rest}>${children}<//>`;
+  <${Button} kind=${kind} type="submit" busy=${form.busy} ...${rest}>${children}<//>`);
+
+/** Says which role is missing. */
+export const NeedsRole = ({ role }) => html`<${Note}>${t('needsRole', { role: t(`role.${role}`) })}<//>`;
 
 /** The contact id of a number in any format. For anything else it throws an error of the field contact_id. */
 export function contactOf(text) {

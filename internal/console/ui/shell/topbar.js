@@ -5,7 +5,7 @@ import { api, goneSince } from '../api.js';
 import { live, staleSince, retryLive } from '../live.js';
 import { route, go } from '../router.js';
 import {
-  channels, channelBy, selected, select, sandboxOnly, realChannels, faults, masked, paletteOpen, pinned, useSecond,
+  channels, channelBy, selected, select, sandboxOnly, realChannels, faults, masked, paletteOpen, pinned, role, useSecond,
 } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton, Button, copyText } from '../parts/button.js';
@@ -106,6 +106,7 @@ function Account() {
   return html`<div class="menu-box" ref=${box} onKeyDown=${keys}>
     <${IconButton} icon="user" label=${t('account')} aria-expanded=${String(open)} onClick=${() => setOpen(!open)} />
     ${open && html`<div class="menu">
+      ${role.value && html`<p class="menu-note muted">${t('signedInAs', { role: t(`role.${role.value}`) })}</p>`}
       <button type="button" onClick=${() => { masked.value = !masked.value; setOpen(false); }}><${Icon} name=${masked.value ? 'eye' : 'hidden'} />${masked.value ? t('maskOff') : t('maskOn')}</button>
       <button type="button" onClick=${signOut}><${Icon} name="out" />${t('signOut')}</button>
     </div>`}
