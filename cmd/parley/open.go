@@ -24,8 +24,8 @@ func (c *cli) open() *cobra.Command {
 		Use:   "open [LINK]",
 		Short: "Open the console, signed in",
 		Long: `Create a link that signs in to the console, print it and, at a terminal, open it in a browser. The link works
-once, for 15 minutes. It signs in as owner, with full access, unless --role names less. It leads to --url, else to the server's public address, else to
-this machine. With a LINK, such as the login link of a sandbox channel, open that instead.`,
+once, for 15 minutes. It signs in as owner, with full access, unless --role names less. It leads to --url, else
+to the server's public address, else to this machine. With a LINK, such as the login link of a sandbox channel, open that instead.`,
 		Example: `  parley open
   parley open --role support --name Ayu --print
   parley open --url https://chat.example.com --print`,

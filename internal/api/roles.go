@@ -143,8 +143,8 @@ func lacksRole(t parley.Token, least parley.Role) error {
 		return parley.Errorf(parley.Forbidden, "This needs the role %s. You are signed in as %s. Ask an owner for a link with that role.",
 			least, t.Role)
 	}
-	return insufficient(fmt.Sprintf("This needs the role %s. This token has the role %s. An owner can change it with: parley token set %s --role %s",
-		least, t.Role, t.ID, least))
+	return insufficient(fmt.Sprintf("This needs the role %s. This token has the role %s. "+
+		"An owner can change it with: parley token set %s --role %s", least, t.Role, t.ID, least))
 }
 
 // role reads the field role; empty: it was not sent.

@@ -114,7 +114,8 @@ func TestRolesOfTokens(t *testing.T) {
 		t.Errorf("me: %v", me)
 	}
 
-	if changed := e.call("PATCH", "/api/manage/tokens/"+id, e.admin, m{"role": "operator", "name": "Ops"}).want(t, 200); changed["name"] != "Ops" {
+	changed := e.call("PATCH", "/api/manage/tokens/"+id, e.admin, m{"role": "operator", "name": "Ops"}).want(t, 200)
+	if changed["name"] != "Ops" {
 		t.Errorf("changed: %v", changed)
 	}
 	e.call("POST", "/api/manage/channels/main/stop", viewer, nil).want(t, 200) // at once

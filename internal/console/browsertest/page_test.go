@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,8 +30,9 @@ const waitLimit = 2 * time.Minute
 // console is a gateway and a browser that is signed in to it.
 type console struct {
 	*parleytest.Env
-	t   *testing.T
-	tab context.Context // whose cookies all its pages share; nil: none was opened
+	t    *testing.T
+	tab  context.Context // whose cookies all its pages share; nil: none was opened
+	role parley.Role     // of the session; empty: owner
 }
 
 // start runs a gateway until the test ends.
@@ -68,7 +70,7 @@ func (c *console) link() string {
 func (c *console) signIn(p *tab) {
 	c.t.Helper()
 	secret, ticket := parley.NewTicket(parley.SessionTicket, "", time.Now(), time.Hour)
-	ticket.Role = parley.Owner
+	ticket.Role = cmp.Or(c.role, parley.Owner)
 	c.store(func(ctx context.Context, data *app.Data) error {
 		return data.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
 	})
