@@ -76,7 +76,8 @@ var arrows = map[string][]string{
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/postgrestest", "internal/safehttp", "internal/encrypt",
 		"internal/store", "internal/token"},
-	"internal/bench": {".", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest", "internal/store"},
+	"internal/bench": {".", "internal/cluster", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest",
+		"internal/postgrestest", "internal/store"},
 }
 
 // onlyIn says which packages alone may import a module, so that what it brings stays in one place.

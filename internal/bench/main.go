@@ -42,7 +42,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "run only the measurements whose name contains this, for example sends or whatsapp")
 	flag.StringVar(&o.against, "against", "", "compare durable sends with those of this binary, in turns")
 	flag.StringVar(&o.data, "data", "", "with -against: the data directory of this version; empty: a new one")
-	role := flag.String("role", "", "run as a child process: echo, stream, network or bare (used by the program itself)")
+	role := flag.String("role", "", "run as a child process: echo, stream, network, bare or delay (used by the program itself)")
 	flag.Parse()
 	if err := start(*role, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -61,6 +61,8 @@ func start(role string, o options) error {
 		return serveNetwork()
 	case "bare":
 		return serveBare(flag.Arg(0))
+	case "delay":
+		return serveDelay(flag.Arg(0))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -87,6 +89,11 @@ func run(ctx context.Context, o options) error {
 		{"login-links", measureLinks},
 		{"memory", measureMemory},
 		{"whatsapp-drops", measureDrops},
+		{"postgres-sends", measurePostgres},
+		{"nodes-forward", measureForward},
+		{"nodes-idle", measureIdleNodes},
+		{"nodes-killed", measureKilled},
+		{"nodes-stopped", measureStopped},
 	} {
 		if !strings.Contains(m.name, o.only) {
 			continue

@@ -57,13 +57,33 @@ func withParley(ctx context.Context, o options, data string, f func(*process) er
 }
 
 func startParley(ctx context.Context, binary, data string, flags ...string) (*process, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port
+	p, err := startServer(ctx, binary, "dev", data, append([]string{"--no-open"}, flags...)...)
 	if err != nil {
 		return nil, err
 	}
-	addr := ln.Addr().String()
-	ln.Close()
-	cmd := exec.CommandContext(ctx, binary, append([]string{"dev", "--data", data, "--listen", addr, "--no-open"}, flags...)...)
+	env, err := os.ReadFile(filepath.Join(data, "dev.env"))
+	if err != nil {
+		p.stop()
+		return nil, err
+	}
+	for line := range strings.Lines(string(env)) {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name {
+		case "PARLEY_TOKEN":
+			p.token = value
+		case "PARLEY_ADMIN_TOKEN":
+			p.admin = value
+		}
+	}
+	return p, nil
+}
+
+// startServer starts the binary with a command that serves, and waits until it is ready.
+func startServer(ctx context.Context, binary, command, data string, flags ...string) (*process, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, binary, append([]string{command, "--data", data, "--listen", addr}, flags...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	log, err := os.Create(filepath.Join(data, "bench.log"))
 	if err != nil {
@@ -84,20 +104,16 @@ func startParley(ctx context.Context, binary, data string, flags ...string) (*pr
 		time.Sleep(time.Millisecond)
 	}
 	p.took = time.Since(begun)
-	env, err := os.ReadFile(filepath.Join(data, "dev.env"))
-	if err != nil {
-		p.stop()
-		return nil, err
-	}
-	for line := range strings.Lines(string(env)) {
-		switch name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name {
-		case "PARLEY_TOKEN":
-			p.token = value
-		case "PARLEY_ADMIN_TOKEN":
-			p.admin = value
-		}
-	}
 	return p, nil
+}
+
+func freeAddress() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer ln.Close()
+	return ln.Addr().String(), nil
 }
 
 // startRole starts this program in another role and reads the first line that it prints, its address.

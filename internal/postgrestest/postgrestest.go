@@ -6,13 +6,16 @@ package postgrestest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -25,11 +28,23 @@ import (
 // startLimit is how long the server may take to start. Only one that cannot start reaches it.
 const startLimit = 2 * time.Minute
 
+// Options configure a server. The zero value is for tests: files of the system's temporary directory, which are not synced.
+type Options struct {
+	Dir       string   // where its files are made; empty: the system's temporary directory
+	Fsync     bool     // commits reach the disk
+	Host      string   // the address it listens on, which hosts of the same network may use; empty: 127.0.0.1
+	Port      string   // empty: a free one
+	Namespace string   // the network namespace that it runs in; empty: this one
+	Settings  []string // of postgresql.conf, such as work_mem=8MB
+}
+
 // Server is a running server.
 type Server struct {
+	options Options
+	dir     string // of all its files
+	as      *syscall.Credential
 	address string
 	schemas atomic.Int64
-	command func() *exec.Cmd
 	process *exec.Cmd
 	ended   chan struct{} // closed when process has ended
 }
@@ -37,54 +52,136 @@ type Server struct {
 // Start starts a server that ends with the test. The test is skipped unless PARLEY_POSTGRES=1: make check sets it.
 func Start(t testing.TB) *Server {
 	t.Helper()
+	return StartWith(t, Options{})
+}
+
+// StartWith is Start with options.
+func StartWith(t testing.TB, o Options) *Server {
+	t.Helper()
 	if os.Getenv("PARLEY_POSTGRES") == "" {
 		t.Skip("PARLEY_POSTGRES is not set")
 	}
-	programs := find()
-	if programs == "" {
-		t.Fatal("PostgreSQL is not installed: apt-get install postgresql")
-	}
-	dir, err := os.MkdirTemp("", "parley-postgres-")
+	s, err := New(o)
 	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	runAs := owner(t, dir)
-	data := filepath.Join(dir, "data")
-	run(t, runAs, filepath.Join(programs, "initdb"), "-D", data, "-U", "parley", "--auth=trust",
-		"--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-
-	port := freePort(t)
-	s := &Server{address: "postgres://parley@127.0.0.1:" + port + "/postgres?sslmode=disable"}
-	s.command = func() *exec.Cmd {
-		server := exec.Command(filepath.Join(programs, "postgres"), "-D", data, "-k", dir, "-h", "127.0.0.1", "-p", port,
-			"-c", "fsync=off", "-c", "max_connections=200", "-c", "log_min_messages=error")
-		server.SysProcAttr = &syscall.SysProcAttr{Credential: runAs, Pdeathsig: syscall.SIGQUIT}
-		return server
-	}
-	s.Run(t)
-	t.Cleanup(func() { s.end(syscall.SIGQUIT) }) // at once: nobody needs the files
+	t.Cleanup(s.Close)
 	return s
+}
+
+// New starts a server that runs until Close.
+func New(o Options) (*Server, error) {
+	s, err := prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	err = s.tool("initdb", "-D", s.data(), "-U", "parley", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+	if err == nil {
+		err = appendTo(filepath.Join(s.data(), "pg_hba.conf"), "host all all samenet trust\nhost replication all samenet trust\n")
+	}
+	if err == nil {
+		err = s.run()
+	}
+	if err != nil {
+		os.RemoveAll(s.dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare makes the directory of a server and chooses its address.
+func prepare(o Options) (s *Server, err error) {
+	if find() == "" {
+		return nil, errors.New("PostgreSQL is not installed: apt-get install postgresql")
+	}
+	o.Host = cmp.Or(o.Host, "127.0.0.1")
+	if o.Port == "" {
+		if o.Port, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	s = &Server{options: o, address: "postgres://parley@" + net.JoinHostPort(o.Host, o.Port) + "/postgres?sslmode=disable"}
+	if s.dir, err = os.MkdirTemp(o.Dir, "parley-postgres-"); err != nil {
+		return nil, err
+	}
+	if s.as, err = owner(s.dir); err != nil {
+		os.RemoveAll(s.dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// Host is the address that it listens on.
+func (s *Server) Host() string { return net.JoinHostPort(s.options.Host, s.options.Port) }
+
+// Address is the address of its database.
+func (s *Server) Address() string { return s.address }
+
+// Close ends the server and removes its files.
+func (s *Server) Close() {
+	s.end(syscall.SIGQUIT) // at once: nobody needs the files
+	os.RemoveAll(s.dir)
 }
 
 // Run starts the server again after Kill.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
-	s.process = s.command()
+	must(t, s.run())
+}
+
+func (s *Server) run() error {
+	args := []string{"-D", s.data(), "-k", s.dir, "-h", s.options.Host, "-p", s.options.Port,
+		"-c", "max_connections=200", "-c", "log_min_messages=error"}
+	if !s.options.Fsync {
+		args = append(args, "-c", "fsync=off")
+	}
+	for _, setting := range s.options.Settings {
+		args = append(args, "-c", setting)
+	}
+	s.process = s.command(filepath.Join(find(), "postgres"), args...)
+	s.process.SysProcAttr.Pdeathsig = syscall.SIGQUIT
 	log := &bytes.Buffer{}
 	s.process.Stderr = log
-	must(t, s.process.Start())
+	if err := s.process.Start(); err != nil {
+		return err
+	}
 	process, ended := s.process, make(chan struct{})
 	s.ended = ended
 	go func() {
 		process.Wait()
 		close(ended)
 	}()
-	s.wait(t, ended, log)
+	return s.wait(ended, log)
+}
+
+// command makes a command of the server's user, in its network namespace.
+func (s *Server) command(program string, args ...string) *exec.Cmd {
+	c := exec.Command(program, args...)
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
+	if s.options.Namespace != "" { // only root may enter it; each program replaces itself with the next
+		c = exec.Command("nsenter", append([]string{"--net=/run/netns/" + s.options.Namespace, "setpriv", fmt.Sprint("--reuid=", s.as.Uid),
+			fmt.Sprint("--regid=", s.as.Gid), "--clear-groups", "--pdeathsig=QUIT", program}, args...)...)
+		c.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	c.Dir = "/"
+	return c
+}
+
+// tool runs one of PostgreSQL's programs.
+func (s *Server) tool(name string, args ...string) error {
+	if out, err := s.command(filepath.Join(find(), name), args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
 }
 
 // Kill ends the server as a crash does. Its files stay.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
 func (s *Server) end(with syscall.Signal) {
+	if s.process == nil {
+		return
+	}
 	s.process.Process.Signal(with)
 	<-s.ended
 }
@@ -93,33 +190,78 @@ func (s *Server) end(with syscall.Signal) {
 func (s *Server) Schema(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), s.schemas.Add(1))
-	conn, err := pgx.Connect(t.Context(), s.address)
-	must(t, err)
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(t.Context(), "CREATE SCHEMA "+name)
-	must(t, err)
+	must(t, s.Exec("CREATE SCHEMA "+name))
 	return s.address + "&search_path=" + name
 }
 
+// Exec runs a statement.
+func (s *Server) Exec(statement string) error {
+	_, err := s.Query(statement)
+	return err
+}
+
+// Query runs a statement and returns the first column of its first row as a text.
+func (s *Server) Query(statement string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.address)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, statement, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	value := ""
+	if rows.Next() {
+		if values := rows.RawValues(); len(values) > 0 {
+			value = string(values[0])
+		}
+	}
+	rows.Close()
+	return value, rows.Err()
+}
+
 // wait returns when the server answers.
-func (s *Server) wait(t testing.TB, ended <-chan struct{}, log *bytes.Buffer) {
-	t.Helper()
+func (s *Server) wait(ended <-chan struct{}, log *bytes.Buffer) error {
 	deadline := time.Now().Add(startLimit)
 	for {
-		conn, err := pgx.Connect(t.Context(), s.address)
+		_, err := s.Query("SELECT 1")
 		if err == nil {
-			conn.Close(t.Context())
-			return
+			return nil
 		}
 		select {
 		case <-ended:
-			t.Fatalf("PostgreSQL ended: %s", log)
+			return fmt.Errorf("PostgreSQL ended: %s", log)
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("PostgreSQL does not answer: %v", err)
+			return fmt.Errorf("PostgreSQL does not answer: %w", err)
 		}
 	}
+}
+
+// RoundTrip is the median time that a database takes to answer.
+func RoundTrip(address string) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	took := make([]time.Duration, 201)
+	for i := range took {
+		began := time.Now()
+		if err := conn.Ping(ctx); err != nil {
+			return 0, err
+		}
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
 }
 
 // find returns the folder of the server's programs; empty: there is none.
@@ -135,39 +277,42 @@ func find() string {
 }
 
 // owner returns whom the server runs as: PostgreSQL refuses to run as root.
-func owner(t testing.TB, dir string) *syscall.Credential {
-	t.Helper()
+func owner(dir string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
-		return nil
+		return nil, nil
 	}
 	u, err := user.Lookup("postgres")
-	must(t, err)
-	uid, err := strconv.Atoi(u.Uid)
-	must(t, err)
-	gid, err := strconv.Atoi(u.Gid)
-	must(t, err)
-	must(t, os.Chown(dir, uid, gid))
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-}
-
-func run(t testing.TB, as *syscall.Credential, program string, args ...string) {
-	t.Helper()
-	c := exec.Command(program, args...)
-	c.Dir = "/"
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: as}
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", program, err, out)
+	if err != nil {
+		return nil, err
 	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, uid, gid)
 }
 
-func freePort(t testing.TB) string {
-	t.Helper()
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	if err != nil {
+		return "", err
+	}
 	defer l.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err)
-	return port
+	return port, err
 }
 
 func must(t testing.TB, err error) {

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -64,6 +65,30 @@ func TestDatabaseCrashes(t *testing.T) {
 	for range times(t, "PARLEY_DATABASE_KILLS") {
 		server.Kill()
 		server.Run(t)
+		l.progress()
+	}
+	l.judge()
+}
+
+// TestDatabaseFailsOver ends the primary PostgreSQL with SIGKILL under load and promotes its synchronous standby.
+// PARLEY_DATABASE_FAILOVERS is how often: each time the killed one is replaced by a new standby.
+func TestDatabaseFailsOver(t *testing.T) {
+	primary := postgrestest.Start(t)
+	address := primary.Schema(t)
+	standby := primary.Standby(t, "")
+	c := startNodesOn(t, strings.Replace(address, primary.Host(), primary.Host()+","+standby.Host(), 1)+"&target_session_attrs=read-write")
+	l := startLoad(t, c)
+	l.progress()
+	free := ""
+	for i := range times(t, "PARLEY_DATABASE_FAILOVERS") {
+		if i > 0 {
+			standby = primary.Standby(t, free)
+			l.progress()
+		}
+		primary.Kill()
+		standby.Promote(t)
+		free = primary.Port()
+		primary = standby
 		l.progress()
 	}
 	l.judge()

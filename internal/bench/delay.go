@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+)
+
+// addedRoundTrip is what the delaying proxy adds to a round trip to the database: about the way to another zone.
+const addedRoundTrip = 500 * time.Microsecond
+
+// serveDelay is the process of a proxy that delays what passes it. Parts pass in order and at the same time: a long answer is
+// not slower than a short one.
+func serveDelay(target string) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(ln.Addr())
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return err
+		}
+		to, err := net.Dial("tcp", target)
+		if err != nil {
+			conn.Close()
+			continue
+		}
+		go delay(conn, to)
+		go delay(to, conn)
+	}
+}
+
+type part struct {
+	bytes []byte
+	due   time.Time
+}
+
+// delay copies until one side ends, then closes both.
+func delay(to, from net.Conn) {
+	defer to.Close()
+	parts := make(chan part, 1024)
+	go func() {
+		defer close(parts)
+		for {
+			buffer := make([]byte, 64<<10)
+			n, err := from.Read(buffer)
+			if n > 0 {
+				parts <- part{buffer[:n], time.Now().Add(addedRoundTrip / 2)}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	var failed error
+	for p := range parts { // to the end, so that the reader ends
+		if wait := time.Until(p.due); wait > 0 && failed == nil {
+			failed = sleepExactly(wait)
+		}
+		if failed == nil {
+			if _, failed = to.Write(p.bytes); failed != nil {
+				from.Close()
+			}
+		}
+	}
+}
+
+// sleepExactly blocks the thread: the timers of an idle Go program are exact to a millisecond only.
+func sleepExactly(d time.Duration) error {
+	left := syscall.NsecToTimespec(d.Nanoseconds())
+	for {
+		err := syscall.Nanosleep(&left, &left)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
