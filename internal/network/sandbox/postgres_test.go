@@ -291,6 +291,32 @@ func TestSeqBlocks(t *testing.T) {
 		return err
 	}))
 }
+// TestSeqBlockOfLostTransaction has a transaction fail that took a block. PostgreSQL may give such a block again after a crash.
+func TestSeqBlockOfLostTransaction(t *testing.T) {
+	n, _ := twoNodes(t)
+	lost := errors.New("lost")
+	var taken int64
+	err := n.db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		if err := n.takeBlock(tx); err != nil {
+			return err
+		}
+		taken = n.block.last
+		return lost
+	})
+	if !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	for range 2 {
+		var seq int64
+		must(t, n.db.Write(t.Context(), func(tx *sqldb.Tx) (err error) {
+			seq, err = n.nextSeq(tx)
+			return err
+		}))
+		if seq <= taken || seq > taken+blockSize { // the next block, and the same one both times
+			t.Errorf("position %d after a lost block that ends at %d", seq, taken)
+		}
+	}
+}
 
 // TestNodesPurgeAtOnce runs every purge at both nodes. A sweep at a node leaves the worlds of others alone.
 func TestNodesPurgeAtOnce(t *testing.T) {

@@ -174,7 +174,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	if err != nil {
 		return err
 	}
-	added, err := t.tx.Exec(insertMessage+` ON CONFLICT DO NOTHING`, seq, p.id, fromChannel, string(m.ID),
+	added, err := t.tx.Exec(insertMessage+` ON CONFLICT (phone, id, from_phone) DO NOTHING`, seq, p.id, fromChannel, string(m.ID),
 		string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli())
 	if err != nil {
 		return err

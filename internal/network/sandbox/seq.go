@@ -11,6 +11,9 @@ import (
 // The positions (seq) of messages and events. On SQLite they are counted from the last one of the database. On PostgreSQL
 // every node assigns them from blocks of its own, which a sequence numbers. A node takes a new block when it loads a world, so
 // its positions are higher than all that another node assigned in that world before.
+//
+// A block counts when the transaction that took it is committed. If PostgreSQL crashes before that, it may give the same number
+// again, to another node.
 
 const (
 	blockSize = 10_000
@@ -20,13 +23,16 @@ const (
 
 // seqBlock says which positions a node may assign. Only the database's writer uses it.
 type seqBlock struct {
-	last  int64     // of the block
-	until time.Time // then a new one is taken
+	last   int64     // of the block
+	until  time.Time // then a new one is taken
+	batch  int64     // the transaction that took it
+	stored bool      // that is committed
 }
 
 // nextSeq assigns the next position. Only the database's writer calls it, so positions follow the order of commits.
 func (n *Network) nextSeq(tx *sqldb.Tx) (int64, error) {
-	if n.shared && (n.seq.Load() >= n.block.last || time.Now().After(n.block.until)) {
+	b := &n.block
+	if n.shared && (n.seq.Load() >= b.last || time.Now().After(b.until) || !b.stored && b.batch != tx.Batch) {
 		if err := n.takeBlock(tx); err != nil {
 			return 0, err
 		}
@@ -44,7 +50,8 @@ func (n *Network) takeBlock(tx *sqldb.Tx) error {
 		return err
 	}
 	n.seq.Store(number * blockSize)
-	n.block = seqBlock{last: (number + 1) * blockSize, until: time.Now().Add(blockFor)}
+	n.block = seqBlock{last: (number + 1) * blockSize, until: time.Now().Add(blockFor), batch: tx.Batch}
+	tx.OnCommit(func() { n.block.stored = n.block.stored || n.block.last == (number+1)*blockSize })
 	return nil
 }
 
