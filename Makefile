@@ -77,7 +77,7 @@ N := $(if $(NIGHT),0,)
 torture: needs postgres-needs ## Kill the server and nodes repeatedly under load, for hours
 	PARLEY_KILLS=120$(N) PARLEY_MESSAGES=30000$(N) PARLEY_INBOUND=10000$(N) PARLEY_OUTAGE=10s go test -count=1 -v -timeout 40h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
 	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
-	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) go test -count=1 -v -timeout 20h ./internal/e2e/cluster
+	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) PARLEY_NODE_PARTITIONS=6$(N) go test -count=1 -v -timeout 20h ./internal/e2e/cluster
 
 cover: needs ## Show the test coverage
 	go test -coverprofile=cover.out -coverpkg=./... ./...
@@ -119,6 +119,7 @@ needs:
 
 postgres-needs:
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || $(call install,postgresql,the database of several nodes)
+	@command -v ip >/dev/null || $(call install,iproute2,it makes the networks that nodes are cut off from)
 
 browser-needs:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(call install,chromium fonts-liberation,it shows the console)

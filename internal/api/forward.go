@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
@@ -23,6 +22,7 @@ import (
 	"parley"
 	"parley/internal/cluster"
 	"parley/internal/gateway"
+	"parley/internal/socket"
 	"parley/internal/token"
 )
 
@@ -42,9 +42,6 @@ const (
 	memberCheck     = time.Second
 )
 
-// keepAlive ends an idle connection to a node that is gone.
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3}
-
 // forwarder sends requests to the nodes that serve their channels.
 type forwarder struct {
 	keys      [][]byte // the first signs, all verify
@@ -57,7 +54,7 @@ func newForwarder(c Config) *forwarder {
 	f := &forwarder{
 		keys: c.Keyring.Derive("requests between nodes"),
 		transport: &http.Transport{TLSClientConfig: c.NodeTLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-			DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}).DialContext,
+			DialContext:         socket.Dialer(dialTimeout).DialContext,
 			TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: longestResponse, DisableCompression: true},
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_forwarded_total", Help: "Requests forwarded to another node, by result: ok, or failed if the node did not answer.",

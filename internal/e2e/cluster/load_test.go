@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -61,7 +62,14 @@ func newLoad(c *nodes) *load {
 
 // start adds a webhook and starts the clients.
 func (l *load) start() {
-	receiver := httptest.NewServer(http.HandlerFunc(l.receive))
+	receiver := httptest.NewUnstartedServer(http.HandlerFunc(l.receive))
+	listener, err := net.Listen("tcp", net.JoinHostPort(l.c.host, "0"))
+	if err != nil {
+		l.c.t.Fatal(err)
+	}
+	receiver.Listener.Close()
+	receiver.Listener = listener
+	receiver.Start()
 	l.c.t.Cleanup(receiver.Close)
 	l.c.all[1].command("webhook", "add", receiver.URL)
 	for i := range loadChannels {
@@ -252,7 +260,9 @@ func (l *load) judge() {
 	}
 	for key, want := range l.acked {
 		channel, contact, _ := strings.Cut(key, " ")
-		l.compare("phone "+key, l.shown(channel, contact, len(want)), want)
+		if !l.compare("phone "+key, l.shown(channel, contact, len(want)), want) {
+			t.Logf("%s has %s", key, l.detail(channel, contact))
+		}
 		l.compare("history "+key, l.history(channel, contact), want)
 	}
 	l.c.eventually("the webhook knows every message", func() bool {
@@ -291,15 +301,24 @@ func (l *load) history(channel, contact string) (texts []string) {
 	}
 }
 
-func (l *load) compare(what string, got, want []string) {
+// detail is the end of a chat as the gateway knows it, for a failed test.
+func (l *load) detail(channel, contact string) string {
+	var got struct{ Data json.RawMessage }
+	l.c.get("/api/chat/detail?contact_id="+contact+"@c.us&limit=100", channel, &got)
+	return string(got.Data)
+}
+
+func (l *load) compare(what string, got, want []string) (same bool) {
 	l.c.t.Helper()
-	if len(got) != len(want) {
+	same = len(got) == len(want)
+	if !same {
 		l.c.t.Errorf("%s: %d messages, %d were acknowledged", what, len(got), len(want))
 	}
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {
 			l.c.t.Errorf("%s: message %d is %q, want %q", what, i, got[i], want[i])
-			return
+			return false
 		}
 	}
+	return same
 }

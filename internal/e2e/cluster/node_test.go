@@ -22,20 +22,22 @@ import (
 type nodes struct {
 	t      *testing.T
 	dir    string
+	host   string // where the nodes reach this process
 	all    []*node
-	args   []string // more than every node gets
-	global string   // a token
+	global string // a token
 	admin  string
 	client *http.Client
 }
 
 // node is one process.
 type node struct {
-	c       *nodes
-	address string // of the database
-	data    string
-	addr    string
-	cmd     *exec.Cmd
+	c         *nodes
+	address   string   // of the database
+	namespace string   // the network namespace that it runs in; empty: that of the test
+	args      []string // more than every node gets
+	data      string
+	addr      string
+	cmd       *exec.Cmd
 }
 
 // startNodes starts three nodes on a new database.
@@ -46,18 +48,34 @@ func startNodes(t *testing.T, args ...string) *nodes {
 
 func startNodesOn(t *testing.T, address string, args ...string) *nodes {
 	t.Helper()
-	c := &nodes{t: t, dir: t.TempDir(), client: &http.Client{Timeout: 40 * time.Second}}
-	for i := range 3 {
-		n := &node{c: c, address: address, data: filepath.Join(c.dir, string(rune('a'+i))), addr: freeAddress(t)}
-		c.all = append(c.all, n)
-		if i > 0 {
-			c.shareKey(n)
-		}
-		n.start(args...)
+	c := newNodes(t)
+	for range 3 {
+		c.add(&node{address: address, addr: freeAddress(t), args: args})
 	}
+	c.tokens()
+	return c
+}
+
+func newNodes(t *testing.T) *nodes {
+	return &nodes{t: t, dir: t.TempDir(), host: "127.0.0.1", client: &http.Client{Timeout: 40 * time.Second}}
+}
+
+// add starts a node with the key of the first.
+func (c *nodes) add(n *node) {
+	c.t.Helper()
+	n.c, n.data = c, filepath.Join(c.dir, string(rune('a'+len(c.all))))
+	c.all = append(c.all, n)
+	if len(c.all) > 1 {
+		c.shareKey(n)
+	}
+	n.start()
+}
+
+// tokens makes the tokens of the clients.
+func (c *nodes) tokens() {
+	c.t.Helper()
 	c.global = c.all[0].command("token", "create", "--kind", "global", "--quiet")
 	c.admin = c.all[0].command("token", "create", "--kind", "admin", "--quiet")
-	return c
 }
 
 // shareKey copies secret.key of the first node to another.
@@ -85,10 +103,14 @@ func freeAddress(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-func (n *node) start(args ...string) {
+func (n *node) start() {
 	n.c.t.Helper()
-	n.cmd = exec.Command(program, append([]string{"serve", "--data", n.data, "--listen", n.addr, "--database", n.address,
-		"--allow-private", "127.0.0.0/8"}, args...)...)
+	args := append([]string{program, "serve", "--data", n.data, "--listen", n.addr, "--database", n.address,
+		"--media", filepath.Join(n.c.dir, "media"), "--allow-private", "127.0.0.0/8"}, n.args...)
+	if n.namespace != "" {
+		args = append([]string{"nsenter", "--net=/run/netns/" + n.namespace}, args...) // it replaces itself with the program
+	}
+	n.cmd = exec.Command(args[0], args[1:]...)
 	log, err := os.OpenFile(n.data+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		n.c.t.Fatal(err)
@@ -147,6 +169,16 @@ func (n *node) command(args ...string) string {
 		n.c.t.Fatalf("parley %s: %v\n%s%s", strings.Join(args, " "), err, out, &stderr)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// memberships is how often the node joined the cluster.
+func (n *node) memberships(t *testing.T) int {
+	t.Helper()
+	log, err := os.ReadFile(n.data + ".log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(log, []byte(`"joined the cluster"`))
 }
 
 // eventually waits for a condition.

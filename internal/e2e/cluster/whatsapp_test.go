@@ -29,7 +29,6 @@ func startWhatsApp(t *testing.T) (*load, *whatsapptest.Server) {
 	}
 	args := []string{"--whatsapp-endpoint", wa.Endpoint(), "--whatsapp-trust", file}
 	c := startNodes(t, args...)
-	c.args = args
 	c.balanced() // linking does not go on at another node
 	var pairing sync.WaitGroup
 	for i := range loadChannels {
@@ -97,11 +96,11 @@ func TestWhatsAppNodes(t *testing.T) {
 		case 0:
 			n.kill()
 			l.progress()
-			n.start(l.c.args...)
+			n.start()
 		case 1:
 			n.terminate()
 			l.progress()
-			n.start(l.c.args...)
+			n.start()
 		case 2:
 			n.signal(syscall.SIGSTOP)
 			time.Sleep(10 * time.Second) // what the test is about: the others take over meanwhile

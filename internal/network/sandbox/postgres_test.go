@@ -291,6 +291,7 @@ func TestSeqBlocks(t *testing.T) {
 		return err
 	}))
 }
+
 // TestSeqBlockOfLostTransaction has a transaction fail that took a block. PostgreSQL may give such a block again after a crash.
 func TestSeqBlockOfLostTransaction(t *testing.T) {
 	n, _ := twoNodes(t)

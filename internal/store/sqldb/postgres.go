@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"parley/internal/socket"
 )
 
 const (
@@ -115,6 +117,7 @@ func postgresConfig(o Options) (*pgxpool.Config, error) {
 		return nil, errors.New("the address of the database cannot be read: write postgres://user@host/name")
 	}
 	config.MaxConns = int32(o.Readers)
+	config.ConnConfig.DialFunc = socket.Dialer(0).DialContext
 	settings := config.ConnConfig.RuntimeParams
 	if settings["application_name"] == "" {
 		settings["application_name"] = "parley"
