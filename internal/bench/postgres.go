@@ -129,7 +129,8 @@ func compareDatabases(o options, t *table, gateways ...*process) error {
 			t.note(name, fmt.Sprintf("%.0f/s", median(rates[i])))
 		} else {
 			ratio := median(ratios[i])
-			t.add(name+", rate", fmt.Sprintf("%.2f of a file's (%.0f/s)", ratio, median(rates[i])), fmt.Sprintf(">= %.2f", g.bound), ratio >= g.bound)
+			t.add(name+", rate", fmt.Sprintf("%.2f of a file's (%.0f/s)", ratio, median(rates[i])),
+				fmt.Sprintf(">= %.2f", g.bound), ratio >= g.bound)
 		}
 		t.note(name+", p50 / p99", fmt.Sprintf("%.1f / %.1f ms", ms(quantile(latencies[i], 0.5)), ms(quantile(latencies[i], 0.99))))
 	}
