@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +17,7 @@ func measureHistory(ctx context.Context, o options, t *table) error {
 		if err := withParley(ctx, o, data, func(*process) error { return nil }); err != nil { // creates the channel
 			return err
 		}
-		if err := seed(ctx, data, map[string]int{short: 1000, long: o.messages}); err != nil {
+		if err := seed(ctx, data, "demo", map[string]int{short: 1000, long: o.messages}); err != nil {
 			return err
 		}
 		return withParley(ctx, o, data, func(p *process) error {
@@ -52,8 +53,8 @@ func comparePages(o options, t *table, p *process, short, long string) error {
 	return nil
 }
 
-// seed adds messages to chats of the channel "demo", directly in the database.
-func seed(ctx context.Context, data string, chats map[string]int) error {
+// seed adds messages to chats of a channel, directly in the database.
+func seed(ctx context.Context, data string, channel parley.ChannelCode, chats map[string]int) error {
 	db, err := store.Open(ctx, data+"/parley.db")
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func seed(ctx context.Context, data string, chats map[string]int) error {
 		for done := 0; done < count; done += batch {
 			err := db.Tx(ctx, func(tx *store.Tx) error {
 				for i := done; i < min(count, done+batch); i++ {
-					m := parley.Message{Channel: "demo", Chat: parley.ContactOf(number), FromMe: i%2 == 0,
+					m := parley.Message{Channel: channel, Chat: parley.ContactOf(number), FromMe: i%2 == 0,
 						Content: parley.Text{Body: fmt.Sprintf("Message number %d of a long conversation.", i)},
 						Status:  parley.Delivered, CreatedAt: time.Now()}
 					if !m.FromMe {
@@ -81,6 +82,74 @@ func seed(ctx context.Context, data string, chats map[string]int) error {
 			}
 		}
 	}
+	return nil
+}
+
+// measureDeletions measures how long sends of one channel wait while another is reset or deleted.
+func measureDeletions(ctx context.Context, o options, t *table) error {
+	const small, large = "small", "large"
+	return inTempDir(func(data string) error {
+		tokens := map[string]string{}
+		err := withParley(ctx, o, data, func(p *process) error {
+			for _, code := range []string{small, large} {
+				var token channelState
+				err := errors.Join(p.call("POST", "/api/manage/channels", map[string]string{"code": code, "network": "sandbox"}, nil),
+					p.call("POST", "/api/manage/tokens", map[string]string{"kind": "channel", "channel": code}, &token))
+				if err != nil {
+					return err
+				}
+				tokens[code] = token.Data.Token
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for channel, messages := range map[parley.ChannelCode]int{small: 2000, large: o.messages} {
+			if err := seed(ctx, data, channel, map[string]int{"6281200000001": messages / 2, "6281200000002": messages / 2}); err != nil {
+				return err
+			}
+		}
+		return withParley(ctx, o, data, func(p *process) error {
+			user := *p
+			user.admin = tokens[small]
+			if err := sendDuring(p, t, "a reset of a small channel", func() error { return user.call("DELETE", "/api/sandbox", nil, nil) }); err != nil {
+				return err
+			}
+			for _, channel := range []string{small, large} {
+				err := sendDuring(p, t, "the deletion of a "+channel+" channel", func() error {
+					return p.call("DELETE", "/api/manage/channels/"+channel, nil, nil)
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// sendDuring sends at a constant rate, and meanwhile calls do. No send may wait long.
+func sendDuring(p *process, t *table, what string, do func() error) error {
+	const perSecond, seconds, longest = 200, 5, 100 * time.Millisecond
+	requests := make([][]byte, perSecond*seconds)
+	for i := range requests {
+		requests[i] = sendText(phone(i%100), p.token)
+	}
+	done, took := make(chan error, 1), time.Duration(0)
+	go func() {
+		time.Sleep(time.Second)
+		began := time.Now()
+		err := do()
+		took = time.Since(began)
+		done <- err
+	}()
+	l, err := pace(p.addr, 16, perSecond, requests, `"success":true`)
+	if err = errors.Join(err, <-done); err != nil {
+		return err
+	}
+	slowest := quantile(l.latencies, 1)
+	t.add("longest send during "+what, fmt.Sprintf("%.0f ms (it took %.0f ms)", ms(slowest), ms(took)), "<= 100 ms", slowest <= longest)
 	return nil
 }
 

@@ -84,6 +84,7 @@ func run(ctx context.Context, o options) error {
 		{"draining", measureDraining},
 		{"stream", measureStream},
 		{"history", measureHistory},
+		{"deletions", measureDeletions},
 		{"whatsapp", measureWhatsApp},
 		{"whatsapp-idle", measureIdle},
 		{"login-links", measureLinks},
