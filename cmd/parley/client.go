@@ -18,9 +18,9 @@ import (
 // clientFlags adds the flags of commands that act on a channel of a server.
 func clientFlags(cmd *cobra.Command) { settingFlags(cmd.PersistentFlags(), keyURL, keyToken) }
 
-// server finds the server: --url or that of the profile, else the one that runs on the data directory, else the configured listen address. The
-// default address is not tried, because another server may listen there. The client has no token yet. The second result
-// is zero unless the server runs on the data directory.
+// server finds the server: --url or that of the profile, else the one that runs on the data directory, else the configured
+// listen address. The default address is not tried, because another server may listen there. The client has no token yet.
+// The second result is zero unless the server runs on the data directory.
 func (c *cli) server() (*client.Client, app.Running, error) {
 	if given := c.set.values[keyURL]; given.text != "" {
 		base, err := serverURL(given)
