@@ -65,18 +65,7 @@ type conversation struct {
 }
 
 func (t *conversation) run(ctx context.Context, contact parley.ContactID) error {
-	t.ids = append(t.ids, string(contact))
-	var checked struct {
-		ContactID string `json:"contact_id"`
-	}
-	// The network may spell the number in another way. A channel that is not connected cannot say.
-	_, err := t.client.Get(ctx, "/api/channel/check-phone-number", url.Values{"phone": {contact.Number()}}, &checked)
-	if err == nil && checked.ContactID != "" {
-		t.ids = append(t.ids, checked.ContactID)
-	}
-	if exitCodeOf(err) == exitUnreachable || exitCodeOf(err) == exitNotAllowed {
-		return err
-	}
+	t.ids = t.client.Spellings(ctx, string(contact))
 	ctx, stop := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()
@@ -94,7 +83,7 @@ func (t *conversation) run(ctx context.Context, contact parley.ContactID) error 
 		t.mu.Unlock()
 		return err
 	}
-	err = t.printHistory(ctx)
+	err := t.printHistory(ctx)
 	t.mu.Unlock()
 	if err != nil {
 		return err

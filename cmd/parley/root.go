@@ -64,7 +64,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetHelpCommand(help)
 	section(root, "Run", c.dev(), c.serve(), c.open())
 	section(root, "Use", c.login(), c.logout(), c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.chat(), c.messages(),
-		c.logs())
+		c.logs(), c.mcp())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
 	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.config(), c.backup(), c.restore(), c.migrate())
 	for _, cmd := range root.Commands() {

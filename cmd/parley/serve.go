@@ -19,7 +19,7 @@ import (
 var serverSettings = []string{
 	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL,
 	keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
-	keyMetricsOpen, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion, keyFilesAccess,
+	keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion, keyFilesAccess,
 	keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
@@ -91,6 +91,8 @@ func (c *cli) appConfig() (app.Config, error) {
 		TLSKey:      c.set.text(keyTLSKey),
 		MetricsOpen: c.set.on(keyMetricsOpen),
 		Version:     version,
+
+		MCPAllowSend: c.set.on(keyMCPSend),
 
 		SettingsFrom: c.settingsFrom(),
 		Settings:     c.shownSettings(),

@@ -67,6 +67,7 @@ const (
 	keyLogLevel     = "log_level"
 	keyLogFormat    = "log_format"
 	keyMetricsOpen  = "metrics_open"
+	keyMCPSend      = "mcp_allow_send"
 	keyEventLife    = "event_retention"
 	keyEventCap     = "event_cap"
 	keyOTPLife      = "otp_retention"
@@ -112,6 +113,7 @@ var settingTable = []setting{
 	{key: keyLogLevel, fallback: "info", about: "debug, info, warn or error"},
 	{key: keyLogFormat, fallback: "auto", about: "text, json or auto: text on a terminal"},
 	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "serve /metrics to everybody, not only to this machine and to admin tokens"},
+	{key: keyMCPSend, kind: onOff, fallback: "false", about: "let language models that connect to /mcp send messages, not only read"},
 	{key: keyEventLife, fallback: "720h", about: "how long events are stored, at least 4d; " +
 		"longer while an enabled webhook or a waiting delivery needs them"},
 	{key: keyEventCap, kind: oneNumber, fallback: "10000000", about: "maximum events in the log " +

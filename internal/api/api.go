@@ -31,6 +31,7 @@ import (
 	"parley/internal/encrypt"
 	"parley/internal/feed"
 	"parley/internal/gateway"
+	"parley/internal/mcp"
 	"parley/internal/media"
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
@@ -79,6 +80,8 @@ type Config struct {
 	AuthFailures int
 	// StreamsPerToken is how many event streams a token may have open; zero: 1,000.
 	StreamsPerToken int
+	// MCPSending says on which channels language models may send.
+	MCPSending mcp.Sending
 	// Heartbeat is the longest silence of an event stream; zero: 15 s.
 	Heartbeat time.Duration
 }
@@ -93,6 +96,7 @@ type server struct {
 	flights    flights
 	forwarder  *forwarder
 	streams    *limit.Slots[parley.TokenID]
+	mcpCalls   *limit.Slots[parley.TokenID]
 
 	fingerprints [][]byte // keys of request fingerprints: the first for new ones
 
@@ -116,6 +120,7 @@ func New(c Config) *API {
 		Config:       c,
 		fetches:      limit.NewSlots[parley.TokenID](maxFetches),
 		streams:      limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
+		mcpCalls:     limit.NewSlots[parley.TokenID](mcpPerToken),
 		fingerprints: c.Keyring.Derive("idempotency"),
 		words:        readPairWords(),
 		pairings:     limit.NewBuckets[string](pairEvery, pairBurst),
@@ -283,6 +288,7 @@ func publicRoutes(m *router, s *server) {
 	m.add("GET /pair/state", public, nothing, handle(s.pairLinkState))
 	m.serve("GET /pair.js", serveFile("pair/pair.js", typeScript))
 	m.serve("GET /pair.css", serveFile("pair/pair.css", typeStyle))
+	m.mcp("POST /mcp")
 	m.serve("GET /openapi.json", serveFile("openapi.json", typeJSON[0]))
 	m.serve("GET /docs", serveDocs(), "/docs/{$}")
 	m.serve("GET /docs/{file}", serveDocs())

@@ -29,7 +29,7 @@ const (
 // idempotent does the work, or returns the stored response of an earlier request with the same key.
 func (rt *route) idempotent(ctx context.Context, r *request) (response, error) {
 	values := r.http.Header[keyHeader]
-	if len(values) == 0 || rt.method == http.MethodGet {
+	if len(values) == 0 || rt.method == http.MethodGet || rt.isStream {
 		return rt.do(ctx, r)
 	}
 	if len(values) > 1 || !validKey(values[0]) {

@@ -25,6 +25,7 @@ const (
 	ofAny                   // a channel token or a Global one; the endpoint checks the channel
 	ofGlobal                // a Global token, optionally with X-Channel
 	ofAdmin                 // an admin token
+	ofEvery                 // any token; the endpoint calls others with it
 )
 
 const (
@@ -144,7 +145,7 @@ func (rt *route) permitKind(token parley.Token, hr *http.Request) error {
 		sentence = "This endpoint needs a Global token."
 	case rt.access == ofAdmin && token.Kind != parley.AdminToken:
 		sentence = "The management API needs an admin token."
-	case (rt.access == ofChannel || rt.access == ofAny) && token.Kind == parley.ChannelToken:
+	case (rt.access == ofChannel || rt.access == ofAny || rt.access == ofEvery) && token.Kind == parley.ChannelToken:
 		named := headerOf(hr.Header, "X-Channel")
 		if named == "" || named == string(token.Channel) {
 			return nil

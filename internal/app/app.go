@@ -261,6 +261,7 @@ func (s *server) newAPI() (*api.API, error) {
 		OnUntrustedProxy:  s.noteUntrustedProxy,
 		RequestsPerSecond: s.cfg.RequestsPerSecond,
 		MediaPerMinute:    s.cfg.MediaPerMinute,
+		MCPSending:        s.cfg.mcpSending(),
 	}), err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"parley/internal/diagnostics"
 	"parley/internal/doctor"
+	"parley/internal/mcp"
 )
 
 // DefaultListen is loopback with a port (PARL on a keypad) that other programs rarely use.
@@ -39,6 +40,7 @@ type Config struct {
 	// share all but their last 4 digits. Zero: 60 and 10, and unlimited on the sandbox; below zero: unlimited.
 	OTPContacts, OTPPrefix int
 	TLSCert, TLSKey        string // files; empty: plain HTTP
+	MCPAllowSend           bool   // language models may send on every channel
 	MetricsOpen            bool   // serve /metrics to everybody, not only to this machine and to admin tokens
 	// EventLife and OTPLife are the retentions of events and of finished codes and links. EventCap limits the events
 	// stored beyond their retention. Zero: the defaults of the packages.
@@ -76,6 +78,17 @@ func (c Config) mode() string {
 		return "dev"
 	}
 	return "serve"
+}
+
+// mcpSending is read-only, unless an operator allowed sending or nothing leaves this machine.
+func (c Config) mcpSending() mcp.Sending {
+	switch {
+	case c.MCPAllowSend:
+		return mcp.AllChannels
+	case c.Dev:
+		return mcp.SandboxOnly
+	}
+	return mcp.ReadOnly
 }
 
 // ConfigError is an error in a Config.

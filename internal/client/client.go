@@ -67,7 +67,13 @@ func (c *Client) Post(ctx context.Context, path string, body, data any) (*Respon
 // Call makes one request and decodes the data of the response into data, unless that is nil. A response other than 2xx
 // is an [Error], no response an [UnreachableError].
 func (c *Client) Call(ctx context.Context, method, path string, query url.Values, body, data any) (*Response, error) {
-	resp, err := c.Open(ctx, method, path, query, nil, body)
+	return c.CallWith(ctx, method, path, query, nil, body, data)
+}
+
+// CallWith is Call with more header fields.
+func (c *Client) CallWith(ctx context.Context, method, path string, query url.Values, header http.Header, body, data any) (*Response,
+	error) {
+	resp, err := c.Open(ctx, method, path, query, header, body)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ import (
 type operation struct {
 	method, path string
 	filled       string // the path with names of nothing in its braces
-	whom         string // whom it is for: everybody, channel, global, both of these, admin, or who has a ticket
+	whom         string // whom it is for: everybody, channel, global, both of these, admin, every token, or who has a ticket
 	takesBody    bool
 	unasked      int // the status for somebody who may, and who sends nothing
 }
@@ -70,6 +70,8 @@ func whomFor(method, path string, op *openapi3.Operation) string {
 		return "admin"
 	case method+" "+path == "POST /api/send-message/pool", method+" "+path == "POST /api/otp/link/global":
 		return "global"
+	case path == "/mcp":
+		return "every"
 	case path == "/api/events", path == "/api/events/recent", path == "/api/otp/link/{id}":
 		return "both"
 	}
@@ -100,7 +102,8 @@ func (op operation) goodToken(e *parleytest.Env) string {
 	if op.whom == "ticket" {
 		return pairTicketFor(e.T.(*testing.T), e, "demo", time.Hour)
 	}
-	return map[string]string{"everybody": "", "channel": e.Token, "both": e.Token, "global": e.Global, "admin": e.Admin}[op.whom]
+	return map[string]string{"everybody": "", "channel": e.Token, "both": e.Token, "every": e.Token, "global": e.Global,
+		"admin": e.Admin}[op.whom]
 }
 
 // signer makes tokens that look like the gateway's own, with its own key.
@@ -212,7 +215,10 @@ func (a actor) on(whom string) verdict {
 	if whom == "ticket" { // which none of the tokens is
 		return map[bool]verdict{true: noLink, false: badLink}[a.channel == nobody]
 	}
-	if whom == "both" { // as for channel tokens, but a Global one need not name a channel
+	if whom == "every" && a.admin == may {
+		return may
+	}
+	if whom == "both" || whom == "every" { // as for channel tokens, but a Global one need not name a channel
 		if a.global == may {
 			return may
 		}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/api/limit"
+	"parley/internal/client"
+	"parley/internal/mcp"
+)
+
+const (
+	// mcpPerToken is how many requests of a token are served at once: each may wait for a reply.
+	mcpPerToken = 16
+	// mcpTimeout is longer than any call of a tool.
+	mcpTimeout = 60 * time.Second
+	limitMCP   = "mcp"
+)
+
+// mcp adds the route for clients of the Model Context Protocol. It calls the other routes with the caller's own token, so
+// their checks, their limits and their forwarding to other nodes hold for it too.
+func (m *router) mcp(pattern string) {
+	rt := m.route(pattern, ofEvery, body, work{})
+	rt.isStream, rt.do = true, func(ctx context.Context, r *request) (response, error) { return rt.openMCP(ctx, r, m) }
+	m.handle(rt, rt)
+}
+
+func (rt *route) openMCP(ctx context.Context, r *request, routes http.Handler) (response, error) {
+	if !rt.isOwnOrigin(r.http) {
+		return response{}, parley.Errorf(parley.Forbidden, "Pages of other origins may not use this endpoint.")
+	}
+	if !rt.mcpCalls.Acquire(r.token.ID, ctx.Done(), 0) {
+		q := limit.Quota{Name: limitMCP, Unit: limit.UnitAtOnce, Most: int64(rt.mcpCalls.Most), Wait: time.Second}
+		return response{}, limit.Exceeded(q, fmt.Sprintf("This token has %d requests open here, which is the limit.", q.Most))
+	}
+	return response{status: http.StatusOK, stream: func(w http.ResponseWriter) error {
+		defer rt.mcpCalls.Release(r.token.ID)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(mcpTimeout + timeToWrite))
+		rt.serveMCP(w, r, routes)
+		return nil
+	}}, nil
+}
+
+func (rt *route) serveMCP(w http.ResponseWriter, r *request, routes http.Handler) {
+	setHeaders(w.Header(), r.id)
+	raw, _ := bearer(r.http.Header)
+	api := &client.Client{Base: "http://parley", Token: raw, Channel: headerOf(r.http.Header, "X-Channel"),
+		HTTP: &http.Client{Transport: client.Inside(routes, r.http)}}
+	config := mcp.Config{API: api, Admin: r.token.Kind == parley.AdminToken, Sending: rt.MCPSending, Version: rt.Program.Version}
+	asked := r.http.Clone(r.http.Context())
+	asked.Body = io.NopCloser(bytes.NewReader(bytes.Clone(r.body.Bytes()))) // the buffer is pooled
+	errors := &textErrors{ResponseWriter: w}
+	mcp.Serve(errors, asked, config)
+	if errors.status != 0 {
+		write(w, r.id, refusal(parley.Errorf(codeOfStatus(errors.status), "%s", strings.TrimSpace(errors.text.String()))))
+	}
+}
+
+// textErrors holds back errors that are plain text, to write them in the form of all errors.
+type textErrors struct {
+	http.ResponseWriter
+	status int // zero: no such error
+	text   bytes.Buffer
+}
+
+func (w *textErrors) WriteHeader(status int) {
+	if status >= http.StatusBadRequest && strings.HasPrefix(headerOf(w.Header(), "Content-Type"), "text/plain") {
+		w.status = status
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *textErrors) Write(p []byte) (int, error) {
+	if w.status != 0 {
+		return w.text.Write(p)
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *textErrors) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// codeOfStatus is the code of an error that the library reports by its status.
+func codeOfStatus(status int) parley.Code {
+	if status >= http.StatusInternalServerError {
+		return parley.Internal
+	}
+	return parley.BadRequest
+}
+
+// isOwnOrigin reports whether a request is not from a page of another origin. Programs send no Origin.
+func (s *server) isOwnOrigin(hr *http.Request) bool {
+	origin := headerOf(hr.Header, "Origin")
+	if origin == "" || origin == s.PublicURL {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host == hr.Host
+}

@@ -1,0 +1,36 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"parley/internal/client"
+)
+
+// nextMessage reads a stream until one of the spellings of a contact wrote, or until ctx ends.
+func (t *tools) nextMessage(ctx context.Context, stream io.Reader, ids []string) (waitOut, error) {
+	for events := client.NewEventReader(stream); ; {
+		body, err := events.Next()
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return waitOut{Replies: []message{}, TimedOut: true}, nil
+		case err != nil:
+			return waitOut{}, fmt.Errorf("the event stream ended: %w. Call again", err)
+		}
+		var event struct {
+			Channel string     `json:"channel"`
+			Data    apiMessage `json:"data"`
+		}
+		if err := json.Unmarshal(body, &event); err != nil {
+			return waitOut{}, err
+		}
+		if slices.Contains(ids, event.Data.ContactID) {
+			event.Data.Channel = event.Channel
+			return waitOut{Replies: []message{event.Data.view("")}}, nil
+		}
+	}
+}
