@@ -175,7 +175,8 @@ func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 		}
 	case rt.access == ofChannel && named == "":
 		r.channel, err = rt.onlyChannel()
-	case rt.access == ofChannel || (rt.access == ofGlobal || rt.access == ofAny) && named != "":
+	case rt.access == ofEvery && r.token.Kind != parley.GlobalToken: // the endpoints that it calls choose
+	case rt.access == ofChannel || (rt.access == ofGlobal || rt.access == ofAny || rt.access == ofEvery) && named != "":
 		r.channel, err = rt.channelNamed(ctx, parley.ChannelCode(named))
 		if errors.Is(err, parley.ErrNotFound) {
 			return parley.Errorf(parley.BadRequest, "There is no channel %q. Check the header X-Channel.", truncate(named, 100))
