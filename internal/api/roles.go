@@ -25,6 +25,8 @@ var leastRole = map[string]parley.Role{
 	"GET /api/manage/backup/file":          parley.Owner, // it has every key
 	"GET /api/manage/backup/now":           parley.Owner,
 	"GET /api/manage/events":               parley.Viewer,
+	"GET /api/manage/events/recent":        parley.Viewer,
+	"POST /mcp":                            parley.Viewer, // its tools call other routes, which check the role too
 
 	"GET /api/manage/tokens":              parley.Viewer,
 	"POST /api/manage/tokens":             parley.Owner,
@@ -102,6 +104,9 @@ var leastRole = map[string]parley.Role{
 	"POST /api/otp/link/global":           parley.Operator,
 	"GET /api/otp/link/{id}":              parley.Viewer,
 	"GET /api/events":                     parley.Viewer,
+	"GET /api/events/recent":              parley.Viewer,
+	"GET /api/messages":                   parley.Viewer,
+	"GET /api/messages/{message_id}":      parley.Viewer,
 
 	"GET /api/sandbox/cursor":                             parley.Viewer,
 	"GET /api/sandbox/phones":                             parley.Viewer,
