@@ -26,8 +26,7 @@ func (c *cli) open() *cobra.Command {
 		Long: `Create a link that signs in to the console, print it and, at a terminal, open it in a browser. The link works
 once, for 15 minutes. It signs in as owner, with full access, unless --role names less. It leads to --url, else
 to the server's public address, else to this machine. With a LINK, such as the login link of a sandbox channel, open that instead.`,
-		Example: `  parley open
-  parley open --role support --name Ayu --print
+		Example: `  parley open --role support --name Ayu --print
   parley open --url https://chat.example.com --print`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			link, err := c.linkToOpen(cmd, args, texts("role", role, "name", name))

@@ -194,6 +194,7 @@ func messagingRoutes(m *router, s *server) {
 
 	m.stream("GET /api/events", ofAny)
 	m.add("GET /api/events/recent", ofAny, query, handle(s.recentEvents))
+	m.mcp("POST /mcp")
 }
 
 func sandboxRoutes(m *router, s *server) {
@@ -288,7 +289,6 @@ func publicRoutes(m *router, s *server) {
 	m.add("GET /pair/state", public, nothing, handle(s.pairLinkState))
 	m.serve("GET /pair.js", serveFile("pair/pair.js", typeScript))
 	m.serve("GET /pair.css", serveFile("pair/pair.css", typeStyle))
-	m.mcp("POST /mcp")
 	m.serve("GET /openapi.json", serveFile("openapi.json", typeJSON[0]))
 	m.serve("GET /docs", serveDocs(), "/docs/{$}")
 	m.serve("GET /docs/{file}", serveDocs())
