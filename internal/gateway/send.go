@@ -151,7 +151,7 @@ func (a *account) enqueue(ctx context.Context, tx *store.Tx, ms []parley.Message
 				return err
 			}
 		}
-		if err := tx.AddMessage(ctx, &ms[i]); err != nil {
+		if err := tx.EnqueueMessage(ctx, &ms[i]); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,7 @@ const startLimit = 2 * time.Minute
 // Options configure a server. The zero value is for tests: files of the system's temporary directory, which are not synced.
 type Options struct {
 	Dir       string   // where its files are made; empty: the system's temporary directory
+	OwnLog    bool     // its log of changes is in the system's temporary directory, wherever Dir is
 	Fsync     bool     // commits reach the disk
 	Host      string   // the address it listens on, which hosts of the same network may use; empty: 127.0.0.1
 	Port      string   // empty: a free one
@@ -41,7 +42,8 @@ type Options struct {
 // Server is a running server.
 type Server struct {
 	options Options
-	dir     string // of all its files
+	dir     string // of its files
+	log     string // the directory of its log of changes; empty: in dir
 	as      *syscall.Credential
 	address string
 	schemas atomic.Int64
@@ -73,15 +75,18 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.tool("initdb", "-D", s.data(), "-U", "parley", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-	if err == nil {
+	args := []string{"-D", s.data(), "-U", "parley", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"}
+	if s.log != "" {
+		args = append(args, "--waldir="+s.log)
+	}
+	if err = s.tool("initdb", args...); err == nil {
 		err = appendTo(filepath.Join(s.data(), "pg_hba.conf"), "host all all samenet trust\nhost replication all samenet trust\n")
 	}
 	if err == nil {
 		err = s.run()
 	}
 	if err != nil {
-		os.RemoveAll(s.dir)
+		s.removeFiles()
 		return nil, err
 	}
 	return s, nil
@@ -102,11 +107,23 @@ func prepare(o Options) (s *Server, err error) {
 	if s.dir, err = os.MkdirTemp(o.Dir, "parley-postgres-"); err != nil {
 		return nil, err
 	}
-	if s.as, err = owner(s.dir); err != nil {
-		os.RemoveAll(s.dir)
+	if s.as, err = owner(s.dir); err == nil && o.OwnLog {
+		if s.log, err = os.MkdirTemp("", "parley-postgres-log-"); err == nil {
+			_, err = owner(s.log)
+		}
+	}
+	if err != nil {
+		s.removeFiles()
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *Server) removeFiles() {
+	os.RemoveAll(s.dir)
+	if s.log != "" {
+		os.RemoveAll(s.log)
+	}
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -120,7 +137,7 @@ func (s *Server) Address() string { return s.address }
 // Close ends the server and removes its files.
 func (s *Server) Close() {
 	s.end(syscall.SIGQUIT) // at once: nobody needs the files
-	os.RemoveAll(s.dir)
+	s.removeFiles()
 }
 
 // Run starts the server again after Kill.

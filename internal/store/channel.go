@@ -63,6 +63,7 @@ func (t *Tx) AddChannel(_ context.Context, c parley.Channel) error {
 
 // nextNumber returns a number that no channel ever had. It is the revision, which only grows.
 func (t *Tx) nextNumber() (id int64, err error) {
+	t.channelsChange()
 	err = t.row(`UPDATE revision SET counter = counter + 1 RETURNING counter`, nil, &id)
 	return id, err
 }
@@ -86,11 +87,48 @@ func (t *Tx) channelID(code parley.ChannelCode) (int64, error) {
 	if t.lastCode == code && code != "" {
 		return t.lastID, nil
 	}
-	id, err := t.Reader.channelID(code)
-	if err == nil {
-		t.lastCode, t.lastID = code, id
+	known := t.db.channels.of(t.sql.Batch)
+	id, ok := known.ids[code]
+	if !ok {
+		var err error
+		if id, err = t.Reader.channelID(code); err != nil {
+			return 0, err
+		}
+		known.add(code, id)
 	}
-	return id, err
+	t.lastCode, t.lastID = code, id
+	return id, nil
+}
+
+// batchChannels holds the ids of channels that the current transaction looked up: its callers mostly need the same few. Only the
+// writer uses it.
+type batchChannels struct {
+	batch   int64 // the number of the transaction
+	ids     map[parley.ChannelCode]int64
+	changed bool // ids changed in this transaction, perhaps in a part that is rolled back: nothing is held any more
+}
+
+func (c *batchChannels) of(batch int64) *batchChannels {
+	if c.batch != batch {
+		*c = batchChannels{batch: batch}
+	}
+	return c
+}
+
+func (c *batchChannels) add(code parley.ChannelCode, id int64) {
+	if c.changed {
+		return
+	}
+	if c.ids == nil {
+		c.ids = map[parley.ChannelCode]int64{}
+	}
+	c.ids[code] = id
+}
+
+// channelsChange is called before the id of a channel changes.
+func (t *Tx) channelsChange() {
+	*t.db.channels.of(t.sql.Batch) = batchChannels{batch: t.sql.Batch, changed: true}
+	t.lastCode = ""
 }
 
 // CheckChannel returns [parley.ErrNotFound] unless a channel exists, with that number if one is given.

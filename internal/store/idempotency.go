@@ -61,7 +61,7 @@ func (t *Tx) AddStoredResponse(_ context.Context, a parley.StoredResponse) error
 	if err != nil {
 		return err
 	}
-	return t.add(`INSERT INTO idempotency (`+idempotencyColumns+`)
+	return t.sql.DoOr(parley.ErrExists, `INSERT INTO idempotency (`+idempotencyColumns+`)
 		VALUES ($1, $2, $3, coalesce((SELECT id FROM channel WHERE code = $4), 0), $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
 		scope, a.Key, a.Fingerprint, string(a.Channel), string(messages), millis(a.CreatedAt), int64(a.StatusCode), a.ContentType, a.Body)
 }
@@ -72,7 +72,7 @@ func (t *Tx) SetStoredResponse(_ context.Context, a parley.StoredResponse) error
 	if err != nil {
 		return err
 	}
-	return t.change(`UPDATE idempotency SET status_code = $1, content_type = $2, body = $3 WHERE scope = $4 AND key = $5`,
+	return t.sql.DoOr(parley.ErrNotFound, `UPDATE idempotency SET status_code = $1, content_type = $2, body = $3 WHERE scope = $4 AND key = $5`,
 		int64(a.StatusCode), a.ContentType, a.Body, scope, a.Key)
 }
 

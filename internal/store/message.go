@@ -97,10 +97,6 @@ func scanMessage(row scanner) (parley.Message, error) {
 // AddMessage stores a new message, without attempts, failure and star. It gets an id if it has none, and a position if it
 // is part of the history. Its chat becomes the network's spelling of the contact.
 func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
-	data, err := parley.EncodeContent(m.Content)
-	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
-	}
 	channel, err := t.channelID(m.Channel)
 	if err != nil {
 		return err
@@ -112,28 +108,74 @@ func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	} else if err != parley.ErrNotFound {
 		return err
 	}
+	args, err := t.messageArgs(channel, m)
+	if err != nil {
+		return err
+	}
+	if args[1], args[2], err = t.appendToChat(channel, m, millis(m.CreatedAt)); err != nil {
+		return err
+	}
+	m.Seq, err = t.sql.Insert(insertMessage+`$1, $2, nullif($3, 0), `+messageValues, args...)
+	return err
+}
+
+// EnqueueMessage is AddMessage for a message that this server sends. Its seq and the network's spelling of its chat are set
+// at the commit. On PostgreSQL it does not wait for the database: messages of one commit share a round trip.
+func (t *Tx) EnqueueMessage(ctx context.Context, m *parley.Message) error {
+	if !t.conn.IsPostgres() || m.ID != "" || !m.Content.Kind().InHistory() {
+		return t.AddMessage(ctx, m)
+	}
+	channel, err := t.channelID(m.Channel)
+	if err != nil {
+		return err
+	}
+	m.ID = t.newMessageID()
+	args, err := t.messageArgs(channel, m)
+	if err != nil {
+		return err
+	}
+	args[1], args[2] = string(m.Chat), max(millis(m.CreatedAt), 1)
+	return t.conn.RowThen(placeMessage+insertMessage+`$1, (SELECT id FROM place), (SELECT position FROM place), `+messageValues+
+		` RETURNING seq, (SELECT contact FROM place)`, args, &m.Seq, &m.Chat)
+}
+
+const (
+	insertMessage = `INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at,
+		received_at, priority, expires_at, reply_to, pool, request, idempotency_key, body, data) VALUES (`
+	messageValues = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+
+	// placeMessage does what appendToChat does: $1 is the channel, $2 the contact, $3 the time. All parts of a statement see the
+	// tables as they were before it.
+	placeMessage = `WITH known AS (SELECT id, contact, last_at FROM chat WHERE id = coalesce(
+			(SELECT id FROM chat WHERE contact = $2 AND channel = $1), (SELECT chat FROM alias WHERE contact = $2 AND channel = $1))),
+		made AS (INSERT INTO chat (channel, contact, last_at)
+			SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), CAST($3 AS BIGINT) WHERE NOT EXISTS (SELECT 1 FROM known) RETURNING id, contact),
+		renewed AS (UPDATE chat SET last_at = $3 WHERE id = (SELECT id FROM known) AND $3 / 60000 > last_at / 60000),
+		place AS (SELECT id, contact, (SELECT coalesce(max(position), 0) + 1 FROM message WHERE message.chat = known.id) AS position FROM known
+			UNION ALL SELECT id, contact, 1 FROM made),
+		counted AS (UPDATE channel SET chats = chats + 1 WHERE id = $1 AND (SELECT position FROM place) = 1) `
+)
+
+// messageArgs are the arguments of insertMessage. Its chat and its position are missing.
+func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
+	data, err := parley.EncodeContent(m.Content)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
 	if m.ReceivedAt.IsZero() {
 		m.ReceivedAt = m.CreatedAt
 	}
-	created, received, updated := millis(m.CreatedAt), millis(m.ReceivedAt), millis(m.UpdatedAt)
+	created, updated := millis(m.CreatedAt), millis(m.UpdatedAt)
 	if updated == 0 {
 		updated = created
-	}
-	chat, position, err := t.appendToChat(channel, m, created)
-	if err != nil {
-		return err
 	}
 	_, secret := m.Content.(parley.Secret)
 	if secret {
 		t.counting.add(channel, parley.CountCodes, "", 1)
 	}
-	m.Seq, err = t.sql.Insert(`INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at,
-		received_at, priority, expires_at, reply_to, pool, request, idempotency_key, body, data)
-		VALUES ($1, $2, nullif($3, 0), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
-		channel, chat, position, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created,
-		received, int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey,
-		m.Content.Text(), nullableText(data))
-	return err
+	return []any{channel, nil, nil, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created,
+		millis(m.ReceivedAt), int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey,
+		m.Content.Text(), nullableText(data)}, nil
 }
 
 // newMessageID chooses a random id. Messages of one commit share the first two random bytes. Their entries in the index of

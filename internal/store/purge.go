@@ -54,7 +54,7 @@ func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 
 // retire schedules the purge of a number's rows.
 func (t *Tx) retire(id, successor int64) error {
-	t.lastCode = ""
+	t.channelsChange()
 	if err := t.exec(`UPDATE retired SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
 		return err
 	}

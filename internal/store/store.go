@@ -35,6 +35,7 @@ type DB struct {
 	logNumber uint32 // number of the event log, a part of event ids
 	waiters   eventWaiters
 	counting  batchCounting
+	channels  batchChannels
 	onEvents  func() // see Watch; nil: nothing
 	onChanges func()
 	onLogHeld func(time.Duration)

@@ -3,6 +3,9 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"parley"
@@ -87,6 +90,9 @@ type sendTx struct {
 }
 
 func (t *sendTx) writeAll(b *burst, which []int, copies int) error {
+	if err := t.readPhones(b, which); err != nil {
+		return err
+	}
 	held := map[parley.ContactID]bool{}
 	for _, i := range which {
 		m := b.ms[i]
@@ -113,6 +119,23 @@ func (t *sendTx) writeAll(b *burst, which []int, copies int) error {
 		}
 	}
 	return nil
+}
+
+// readPhones reads the phones of messages at once: on PostgreSQL each query is a round trip.
+func (t *sendTx) readPhones(b *burst, which []int) error {
+	contacts := map[string]parley.ContactID{}
+	for _, i := range which {
+		contacts[b.ms[i].Chat.Number()] = b.ms[i].Chat
+	}
+	if len(contacts) < 2 || !t.tx.IsPostgres() {
+		return nil
+	}
+	found, err := sqldb.Collect(t.tx.Conn, scanPhone, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND number = ANY (string_to_array($2, ','))`,
+		t.world.id.Load(), strings.Join(slices.Collect(maps.Keys(contacts)), ","))
+	for _, p := range found {
+		t.phones[contacts[p.Number]] = t.world.current(p)
+	}
+	return err
 }
 
 func (t *sendTx) phone(contact parley.ContactID) (p *phone, err error) {
@@ -161,6 +184,9 @@ const (
 	insertMessage = `INSERT INTO messages (seq, phone, from_phone, id, kind, body, data, reply_to, at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	oneMessage = ` WHERE phone = $1 AND id = $2 AND from_phone = $3`
+	// deliverOnce adds a message, or counts another copy of a known one. Then it changes a row.
+	deliverOnce = `WITH added AS (` + insertMessage + ` ON CONFLICT (phone, id, from_phone) DO NOTHING RETURNING seq)
+		UPDATE messages SET copies = copies + 1 WHERE phone = $2 AND id = $4 AND from_phone = $3 AND NOT EXISTS (SELECT 1 FROM added)`
 )
 
 // deliver writes a message to a phone. A known id means another copy of that message.
@@ -174,15 +200,23 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	if err != nil {
 		return err
 	}
-	added, err := t.tx.Exec(insertMessage+` ON CONFLICT (phone, id, from_phone) DO NOTHING`, seq, p.id, fromChannel, string(m.ID),
-		string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli())
+	args := []any{seq, p.id, fromChannel, string(m.ID), string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli()}
+	arrived := delivery{p, arrival{seq: seq, id: m.ID, voice: content.Kind() == parley.KindVoice, at: t.at}}
+	if copies == 1 && !p.Replies && t.tx.IsPostgres() { // nothing else depends on whether it is new, so it need not wait for the database
+		return t.tx.DoThen(deliverOnce, args, func(known int64) {
+			if known == 0 {
+				t.arrived = append(t.arrived, arrived)
+			}
+		})
+	}
+	added, err := t.tx.Exec(insertMessage+` ON CONFLICT (phone, id, from_phone) DO NOTHING`, args...)
 	if err != nil {
 		return err
 	}
 	more := copies
 	if added != 0 {
 		more--
-		t.arrived = append(t.arrived, delivery{p, arrival{seq: seq, id: m.ID, voice: content.Kind() == parley.KindVoice, at: t.at}})
+		t.arrived = append(t.arrived, arrived)
 		if p.Replies && p.Online {
 			if err := w.addPhoneMessage(t.tx, p, replyTo(m, p), nil); err != nil {
 				return err

@@ -71,6 +71,39 @@ func (c *Conn) Do(query string, args ...any) error {
 	return err
 }
 
+// DoThen is Do for a statement whose number of changed rows matters after the commit only. then must not use the transaction.
+func (c *Conn) DoThen(query string, args []any, then func(changed int64)) error {
+	if c.pg != nil {
+		return c.runPostgres(func() error { return c.pg.doThen(query, args, then) })
+	}
+	changed, err := c.Exec(query, args...)
+	if err == nil {
+		then(changed)
+	}
+	return err
+}
+
+// DoOr is Do for a statement that must change a row. If it does not, the transaction fails with an error: on PostgreSQL perhaps
+// later, at the latest instead of the commit.
+func (c *Conn) DoOr(otherwise error, query string, args ...any) error {
+	if c.pg != nil {
+		return c.runPostgres(func() error { return c.pg.doOr(otherwise, query, args) })
+	}
+	changed, err := c.Exec(query, args...)
+	if err == nil && changed == 0 {
+		err = otherwise
+	}
+	return err
+}
+
+// RowThen is QueryRow for a row that matters after the commit only.
+func (c *Conn) RowThen(query string, args []any, into ...any) error {
+	if c.pg != nil {
+		return c.runPostgres(func() error { return c.pg.rowThen(query, args, into) })
+	}
+	return c.QueryRow(query, args, into...)
+}
+
 // flush sends the statements that wait, and returns their error.
 func (c *Conn) flush() error {
 	if c.pg == nil {

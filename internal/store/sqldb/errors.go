@@ -47,6 +47,9 @@ func unavailable(cause error) *parley.Error {
 	case sqlite.ResultBusy, sqlite.ResultLocked:
 		e.Message = "Another program has locked the database. Try again soon."
 	}
+	if isPostgresFull(cause) {
+		e.Message = "The server cannot write to its database: the disk of PostgreSQL is full. Try again later."
+	}
 	if IsDamage(cause) {
 		e.Message = "The database is damaged. The server accepts nothing until a backup is restored."
 	}
@@ -71,7 +74,9 @@ func IsDamage(err error) bool {
 }
 
 // IsFull reports whether an error says that the disk of a database is full.
-func IsFull(err error) bool { return err != nil && resultCode(err) == sqlite.ResultFull }
+func IsFull(err error) bool {
+	return err != nil && (resultCode(err) == sqlite.ResultFull || isPostgresFull(err))
+}
 
 // IsDiskError reports whether an error says that the files of a database cannot be read or written.
 func IsDiskError(err error) bool {

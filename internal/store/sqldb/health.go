@@ -28,6 +28,7 @@ type health struct {
 	ended  atomic.Int64  // when the last one ended; 0: there was none
 	proven atomic.Int64  // when a probe last succeeded; 0: not since a write failed
 	lost   atomic.Value  // of failure: why the last one was lost
+	full   atomic.Bool   // the disk was full, and no probe has shown since that there is space
 	damage atomic.Value  // of failure: the damage that was found
 	found  chan struct{} // closed when damage is found
 	fresh  time.Duration // probeEvery, except in tests
@@ -52,6 +53,9 @@ func (h *health) end(lost error) {
 	h.lost.Store(failure{lost})
 	if lost != nil {
 		h.proven.Store(0)
+	}
+	if IsFull(lost) {
+		h.full.Store(true)
 	}
 	h.ended.Store(h.now())
 	h.began.Store(0)
@@ -156,12 +160,20 @@ func (db *DB) startProbe(ctx context.Context) *probe {
 	p = &probe{done: make(chan struct{})}
 	h.probe = p
 	h.mu.Unlock()
-	db.Begin(ctx, touch, func(err error) {
+	full := h.full.Load()
+	write := touch
+	if full {
+		write = takeSpace
+	}
+	db.Begin(ctx, write, func(err error) {
 		h.mu.Lock()
 		h.probe = nil
 		h.mu.Unlock()
 		if err == nil {
 			h.proven.Store(h.now())
+			if full {
+				h.full.Store(false)
+			}
 		}
 		p.err = err
 		close(p.done)
@@ -178,6 +190,14 @@ func touch(tx *Tx) error {
 	}
 	_, err := tx.Exec("PRAGMA user_version = 0")
 	return err
+}
+
+// takeSpace is touch after the disk was full: other writes may succeed where there is still space in a page.
+func takeSpace(tx *Tx) error {
+	if tx.pg != nil {
+		return tx.Do(needsSpace)
+	}
+	return touch(tx)
 }
 
 // stuck is the error of a writer that makes no progress.

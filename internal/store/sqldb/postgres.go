@@ -59,6 +59,7 @@ type postgres struct {
 	config *pgx.ConnConfig
 	conn   *pgx.Conn         // the writer's; nil or closed: it was lost
 	queue  *pgx.Batch        // statements of the writer that are sent with the next one
+	checks bool              // one of them may fail after it ran: the commit must wait for it
 	keys   map[string]string // the column of each table whose value the database chooses
 	texts  sync.Map          // statements as PostgreSQL reads them, by how they are written
 	member *Member           // nil: there is no cluster
@@ -253,7 +254,7 @@ func (p *postgres) lockMigrations() (unlock func(), err error) {
 func (p *postgres) begin() error {
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
-	p.queue, p.warned = &pgx.Batch{}, false
+	p.queue, p.checks, p.warned = &pgx.Batch{}, false, false
 	var id int64
 	if p.member != nil {
 		if id = p.member.ID(); id == 0 {
@@ -290,6 +291,47 @@ func (p *postgres) do(query string, args []any) error {
 	return err
 }
 
+// doThen is do with the number of changed rows.
+func (p *postgres) doThen(query string, args []any, then func(changed int64)) error {
+	values, err := arguments(args)
+	if err == nil {
+		p.queue.Queue(p.text(query), values...).Exec(func(tag pgconn.CommandTag) error {
+			then(tag.RowsAffected())
+			return nil
+		})
+	}
+	return err
+}
+
+// doOr is do for a statement that must change a row.
+func (p *postgres) doOr(otherwise error, query string, args []any) error {
+	values, err := arguments(args)
+	if err == nil {
+		p.checks = true
+		p.queue.Queue(p.text(query), values...).Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				return otherwise
+			}
+			return nil
+		})
+	}
+	return err
+}
+
+// rowThen is do for a statement that returns one row.
+func (p *postgres) rowThen(query string, args, into []any) error {
+	values, err := arguments(args)
+	if err == nil {
+		p.queue.Queue(p.text(query), values...).Query(func(rows pgx.Rows) error {
+			if !rows.Next() {
+				return cmp.Or(rows.Err(), sql.ErrNoRows)
+			}
+			return (&postgresRows{rows: rows}).Scan(into...)
+		})
+	}
+	return err
+}
+
 // flush sends the statements that wait, in one round trip.
 func (p *postgres) flush() error {
 	if p.queue == nil || p.queue.Len() == 0 {
@@ -298,7 +340,7 @@ func (p *postgres) flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
 	waiting := p.queue
-	p.queue = &pgx.Batch{}
+	p.queue, p.checks = &pgx.Batch{}, false
 	err := p.conn.SendBatch(ctx, waiting).Close()
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == notMember && p.member != nil {
 		p.member.Lost(p.named)
@@ -311,7 +353,7 @@ const notMember = "PF001"
 
 // rollback drops the statements that wait, and the transaction or a part of it.
 func (p *postgres) rollback(statement string) error {
-	p.queue = &pgx.Batch{}
+	p.queue, p.checks = &pgx.Batch{}, false
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
 	_, err := p.conn.Exec(ctx, statement)
@@ -321,6 +363,11 @@ func (p *postgres) rollback(statement string) error {
 // finish sends the statements that wait and one that ends the transaction. After a warning the outcome is unknown: PostgreSQL
 // reports a commit that did not reach the standby as a success with a warning.
 func (p *postgres) finish(statement string) error {
+	if p.checks {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
 	p.queue.Queue(statement)
 	err := p.flush()
 	if err == nil && p.warned {
@@ -454,6 +501,16 @@ func (p *postgres) text(query string) string {
 }
 
 var indexedBy = regexp.MustCompile(` INDEXED BY \w+`)
+
+// isPostgresFull reports whether an error says that the disk of PostgreSQL is full.
+func isPostgresFull(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "53100"
+}
+
+// needsSpace is a statement that fails while the disk is full. A commit alone does not: it only writes the log, which has space
+// reserved and may be on another disk.
+const needsSpace = `CREATE TEMPORARY TABLE needs_space ON COMMIT DROP AS SELECT repeat('x', 4000) AS x FROM generate_series(1, 8)`
 
 // ConnectPostgres opens a connection to the database of an address.
 func ConnectPostgres(ctx context.Context, path string) (*pgx.Conn, error) {
