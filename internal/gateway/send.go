@@ -155,6 +155,7 @@ func (a *account) enqueue(ctx context.Context, tx *store.Tx, ms []parley.Message
 			return err
 		}
 	}
+	tx.OnUnknown(func() { a.current().worker.Reread() }) // a retry of the request may find them accepted
 	tx.OnCommit(func() {
 		queued := make([]*parley.Message, len(ms)) // the worker changes its own copies
 		for i := range ms {

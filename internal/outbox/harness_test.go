@@ -185,6 +185,7 @@ func (b *bench) doneCount() int {
 type breakable struct {
 	*store.DB
 	broken  atomic.Bool
+	hidden  atomic.Bool  // the queue cannot be read
 	refused atomic.Int32 // transactions
 	count   atomic.Int32 // of transactions that were run
 }
@@ -196,6 +197,13 @@ func (s *breakable) Tx(ctx context.Context, do func(*store.Tx) error) error {
 	}
 	s.count.Add(1)
 	return s.DB.Tx(ctx, do)
+}
+
+func (s *breakable) Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error) {
+	if s.hidden.Load() {
+		return nil, errors.New("the database does not answer")
+	}
+	return s.DB.Queue(ctx, channel)
 }
 
 // fakeNetwork keeps what it is given, in order.

@@ -90,6 +90,7 @@ type Worker struct {
 	accountFrom    int64     // the AccountFrom for which the queue was checked
 	nextExpiry     time.Time // not after the first expiry of the queue; zero: nothing expires
 	nextSweep      time.Time
+	unsure         bool // the store may have messages that were not enqueued: nothing is sent until the queue is read
 	bursts         sync.WaitGroup
 	confirms       *confirmWriter
 }
@@ -134,6 +135,10 @@ func (w *Worker) Enqueue(ms ...*parley.Message) {
 		}
 	})
 }
+
+// Reread makes the worker read the queue from the store before it sends anything that is enqueued later. Call it when a message may
+// have been committed although its transaction failed: a later one must not overtake it.
+func (w *Worker) Reread() { w.inRun(func() { w.unsure = true }) }
 
 // MergeChats merges the queues of two spellings of a contact's number. Call it on commit of the alias: messages that are
 // enqueued later have the new spelling.
@@ -207,10 +212,10 @@ func (w *Worker) Run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := w.Now()
-		w.sweep(ctx, now)
 		w.applyInput()
+		w.sweep(ctx, now)
 		next := now.Add(shortPause)
-		if w.MaySend() && w.failOldAccount(now) {
+		if !w.unsure && w.MaySend() && w.failOldAccount(now) {
 			w.expire(now)
 			w.start(sending, now)
 			next = w.nextWake(now)
@@ -227,19 +232,18 @@ func (w *Worker) Run(ctx context.Context) {
 	w.bursts.Wait()
 }
 
-// sweep reads messages from the store that the worker does not know: all of them at the start.
+// sweep reads messages from the store that the worker does not know: all of them at the start. What was enqueued must be known.
 func (w *Worker) sweep(ctx context.Context, now time.Time) {
-	if now.Before(w.nextSweep) {
+	if now.Before(w.nextSweep) && !w.unsure {
 		return
 	}
-	w.applyInput() // first, so that enqueued messages are known
 	queue, err := w.Store.Queue(ctx, w.Channel)
 	if err != nil {
 		w.Log.Error("read the queue", "channel", w.Channel, "error", err)
 		w.nextSweep = now.Add(shortPause)
 		return
 	}
-	w.nextSweep = now.Add(sweepEvery)
+	w.nextSweep, w.unsure = now.Add(sweepEvery), false
 	for _, q := range queue {
 		if w.known[q.Seq] == nil {
 			w.depth[q.Priority].Add(1)

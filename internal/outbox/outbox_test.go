@@ -500,6 +500,30 @@ func TestANewWorkerReadsTheQueue(t *testing.T) {
 	})
 }
 
+// TestALaterMessageDoesNotOvertake commits a message whose transaction seemed to fail, so it was not enqueued.
+func TestALaterMessageDoesNotOvertake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.connect()
+		b.send(ayu, "one")
+		b.idle()
+		b.tx(func(tx *store.Tx) error {
+			now := time.Now()
+			return tx.AddMessage(t.Context(), &parley.Message{Channel: "demo", Chat: ayu, FromMe: true, Content: parley.Text{Body: "two"},
+				CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+		})
+		b.store.hidden.Store(true)
+		b.worker.Reread()
+		b.idle()
+		b.store.hidden.Store(false)
+		b.send(ayu, "three")
+		b.idle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one", "two", "three"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
 // TestConfirmationsAreStoredAfterAnOutage has the store fail after the network took a message.
 func TestConfirmationsAreStoredAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

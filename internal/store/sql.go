@@ -34,6 +34,10 @@ type Tx struct {
 // block and must not use the store.
 func (t *Tx) OnCommit(f func()) { t.sql.OnCommit(f) }
 
+// OnUnknown calls f if the database failed and the transaction may be committed nevertheless, before the next one begins. The same
+// rules hold for f.
+func (t *Tx) OnUnknown(f func()) { t.sql.OnUnknown(f) }
+
 // exec runs a statement.
 func (t *Tx) exec(query string, args ...any) error {
 	return t.sql.Do(query, args...)

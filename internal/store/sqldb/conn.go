@@ -38,12 +38,16 @@ func (c *Conn) With(ctx context.Context) *Conn {
 type Tx struct {
 	*Conn
 	// Batch numbers the transactions of the database. Functions that are committed together have the same number.
-	Batch int64
-	then  []func()
+	Batch   int64
+	then    []func()
+	unknown []func()
 }
 
 // OnCommit calls f after the commit, before the next transaction begins.
 func (tx *Tx) OnCommit(f func()) { tx.then = append(tx.then, f) }
+
+// OnUnknown calls f if the database failed and the transaction may be committed nevertheless, before the next one begins.
+func (tx *Tx) OnUnknown(f func()) { tx.unknown = append(tx.unknown, f) }
 
 // Exec runs a statement that returns no rows and returns how many rows it changed.
 func (c *Conn) Exec(query string, args ...any) (changed int64, err error) {

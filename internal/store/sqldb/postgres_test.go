@@ -25,6 +25,7 @@ func TestPostgres(t *testing.T) {
 	server := postgrestest.Start(t)
 	for name, test := range map[string]func(t *testing.T, db *DB){
 		"a write that fails late costs only itself": testFailsLate,
+		"results come before the commit":            testLaterResults,
 		"a lost connection is replaced":             testLostConnection,
 		"a read ends with its context":              testReadEnds,
 		"a reader cannot write":                     testReaderCannotWrite,
@@ -98,16 +99,50 @@ func testFailsLate(t *testing.T, db *DB) {
 	}
 }
 
-func testLostConnection(t *testing.T, db *DB) {
+// testLaterResults: a statement that must change a row and does not fails its own write only, and nothing of it is committed.
+func testLaterResults(t *testing.T, db *DB) {
+	absent := errors.New("absent")
+	var key, changed int64
 	err := db.Write(t.Context(), func(tx *Tx) error {
+		if err := tx.RowThen(`INSERT INTO thing (name) VALUES ($1) RETURNING seq`, []any{"one"}, &key); err != nil {
+			return err
+		}
+		return tx.DoThen(`UPDATE thing SET name = 'first' WHERE name = $1`, []any{"one"}, func(n int64) { changed = n })
+	})
+	if err != nil || key == 0 || changed != 1 {
+		t.Errorf("key %d, %d rows changed: %v", key, changed, err)
+	}
+	err = db.Write(t.Context(), func(tx *Tx) error {
+		if err := tx.Do(insert, "two"); err != nil {
+			return err
+		}
+		return tx.DoOr(absent, `UPDATE thing SET name = 'x' WHERE name = $1`, "nobody")
+	})
+	if !errors.Is(err, absent) {
+		t.Errorf("got %v", err)
+	}
+	if err := db.Write(t.Context(), func(tx *Tx) error {
+		return tx.DoOr(absent, `UPDATE thing SET name = 'last' WHERE name = $1`, "first")
+	}); err != nil {
+		t.Error(err)
+	}
+	if got := names(t, db); !slices.Equal(got, []string{"last"}) {
+		t.Errorf("there are %q", got)
+	}
+}
+
+func testLostConnection(t *testing.T, db *DB) {
+	unknown := 0
+	err := db.Write(t.Context(), func(tx *Tx) error {
+		tx.OnUnknown(func() { unknown++ })
 		if err := tx.Do(insert, "lost"); err != nil {
 			return err
 		}
 		var ended bool
 		return tx.QueryRow(`SELECT pg_terminate_backend(pg_backend_pid())`, nil, &ended)
 	})
-	if parley.CodeOf(err) != parley.Unavailable {
-		t.Errorf("got %v", err)
+	if parley.CodeOf(err) != parley.Unavailable || unknown != 1 {
+		t.Errorf("got %v, reported %d times as unknown", err, unknown)
 	}
 	add(t, db, "after")
 	if got := names(t, db); !slices.Equal(got, []string{"after"}) {

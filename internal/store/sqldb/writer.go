@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"parley"
 )
 
 const (
@@ -91,16 +93,26 @@ func (db *DB) run() {
 		}
 		db.checkLogSize()
 		for _, w := range batch {
-			if w.err == nil {
-				for _, f := range w.tx.then {
-					f()
-				}
-			}
-			w.then(w.err)
+			w.finish()
 		}
 		clear(batch) // lets go of the callers' data; the length stays as a measure of the load
 		db.health.end(db.lost)
 	}
+}
+
+// finish passes the outcome on.
+func (w *write) finish() {
+	after := w.tx.then
+	if w.err != nil {
+		after = nil
+		if parley.CodeOf(w.err) == parley.Unavailable {
+			after = w.tx.unknown
+		}
+	}
+	for _, f := range after {
+		f()
+	}
+	w.then(w.err)
 }
 
 // gather adds the enqueued writes to a batch.
