@@ -119,6 +119,7 @@ needs:
 
 postgres-needs:
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || $(call install,postgresql,the database of several nodes)
+	@command -v pgbouncer >/dev/null || $(call install,pgbouncer,some put it between nodes and PostgreSQL)
 	@command -v ip >/dev/null || $(call install,iproute2,it makes the networks that nodes are cut off from)
 
 browser-needs:

@@ -72,10 +72,11 @@ func StoredKeyPrint(ctx context.Context, database string) (print []byte, err err
 	}
 	defer conn.Close(context.Background())
 	var exists bool
-	if err := conn.QueryRow(ctx, `SELECT to_regclass('cluster') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+	simple := pgx.QueryExecModeSimpleProtocol // also behind a pooler, which is refused later
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('cluster') IS NOT NULL`, simple).Scan(&exists); err != nil || !exists {
 		return nil, err
 	}
-	err = conn.QueryRow(ctx, `SELECT key_print FROM cluster`).Scan(&print)
+	err = conn.QueryRow(ctx, `SELECT key_print FROM cluster`, simple).Scan(&print)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

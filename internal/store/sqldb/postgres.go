@@ -6,8 +6,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -93,6 +95,7 @@ func openPostgres(o Options) (write, read *postgres, err error) {
 	write.config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		write.warned = write.warned || n.SeverityUnlocalized == "WARNING"
 	}
+	setAfterConnect(write.config)
 	if err := write.connect(ctx); err != nil {
 		return nil, nil, connectError(err)
 	}
@@ -103,6 +106,7 @@ func openPostgres(o Options) (write, read *postgres, err error) {
 		}
 	}
 	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	setAfterConnect(config.ConnConfig)
 	read = &postgres{}
 	if read.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		write.close()
@@ -134,6 +138,26 @@ func postgresConfig(o Options) (*pgxpool.Config, error) {
 		settings["search_path"] = own + "," + main // the cluster's tables are in main
 	}
 	return config, nil
+}
+
+// setAfterConnect has the settings of a session set after it is connected, apart from its name. PgBouncer in session mode refuses
+// most settings in the first packet of a connection.
+func setAfterConnect(config *pgx.ConnConfig) {
+	var calls []string
+	var values [][]byte
+	for _, name := range slices.Sorted(maps.Keys(config.RuntimeParams)) {
+		if name != "application_name" && name != "options" {
+			calls = append(calls, fmt.Sprintf("set_config($%d, $%d, false)", len(values)+1, len(values)+2))
+			values = append(values, []byte(name), []byte(config.RuntimeParams[name]))
+			delete(config.RuntimeParams, name)
+		}
+	}
+	if len(calls) == 0 {
+		return
+	}
+	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		return conn.ExecParams(ctx, "SELECT "+strings.Join(calls, ", "), values, nil, nil, nil).Read().Err
+	}
 }
 
 // schemaOf is the schema that tables are made in; empty: the server's default.
@@ -168,6 +192,9 @@ func (p *postgres) prepare(durable bool) error {
 	defer cancel()
 	var version int
 	var commit string
+	if err := p.refusePooler(ctx); err != nil { // before a statement is prepared, which fails there in other ways
+		return err
+	}
 	if err := p.conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit')").
 		Scan(&version, &commit); err != nil {
 		return err
@@ -178,19 +205,20 @@ func (p *postgres) prepare(durable bool) error {
 	if durable && commit != "on" && commit != "remote_apply" {
 		return fmt.Errorf("synchronous_commit of PostgreSQL is %s: set it to on, else an acknowledged message could be lost", commit)
 	}
-	return p.refusePooler(ctx)
+	return nil
 }
 
 // refusePooler refuses a pooler that gives one session of PostgreSQL to several connections. It shows when a second connection
-// begins a transaction in the session of the first.
+// begins a transaction in the session of the first, or when the first gets another session meanwhile.
 func (p *postgres) refusePooler(ctx context.Context) error {
+	const ownPID = "SELECT pg_backend_pid()"
 	second, err := pgx.ConnectConfig(ctx, p.config)
 	if err != nil {
 		return err
 	}
 	defer second.Close(ctx)
 	var one, two int
-	if err := p.conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&one); err != nil {
+	if err := p.conn.QueryRow(ctx, ownPID, pgx.QueryExecModeSimpleProtocol).Scan(&one); err != nil {
 		return err
 	}
 	tx, err := second.Begin(ctx)
@@ -198,10 +226,14 @@ func (p *postgres) refusePooler(ctx context.Context) error {
 		return err
 	}
 	defer tx.Rollback(ctx)
-	if err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&two); err != nil {
+	if err := tx.QueryRow(ctx, ownPID, pgx.QueryExecModeSimpleProtocol).Scan(&two); err != nil {
 		return err
 	}
-	if one == two {
+	var again int
+	if err := p.conn.QueryRow(ctx, ownPID, pgx.QueryExecModeSimpleProtocol).Scan(&again); err != nil {
+		return err
+	}
+	if one == two || one != again {
 		return errPooler
 	}
 	return nil
@@ -518,5 +550,6 @@ func ConnectPostgres(ctx context.Context, path string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	setAfterConnect(config.ConnConfig)
 	return pgx.ConnectConfig(ctx, config.ConnConfig)
 }
