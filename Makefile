@@ -77,7 +77,7 @@ N := $(if $(NIGHT),0,)
 torture: needs postgres-needs ## Kill the server and nodes repeatedly under load, for hours
 	PARLEY_KILLS=120$(N) PARLEY_MESSAGES=30000$(N) PARLEY_INBOUND=10000$(N) PARLEY_OUTAGE=10s go test -count=1 -v -timeout 40h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
 	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
-	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) PARLEY_NODE_PARTITIONS=6$(N) go test -count=1 -v -timeout 20h ./internal/e2e/cluster
+	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) PARLEY_NODE_PARTITIONS=6$(N) PARLEY_NODE_CLOCK=1 go test -count=1 -v -timeout 20h ./internal/e2e/cluster
 
 cover: needs ## Show the test coverage
 	go test -coverprofile=cover.out -coverpkg=./... ./...

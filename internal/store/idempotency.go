@@ -72,7 +72,8 @@ func (t *Tx) SetStoredResponse(_ context.Context, a parley.StoredResponse) error
 	if err != nil {
 		return err
 	}
-	return t.sql.DoOr(parley.ErrNotFound, `UPDATE idempotency SET status_code = $1, content_type = $2, body = $3 WHERE scope = $4 AND key = $5`,
+	return t.sql.DoOr(parley.ErrNotFound,
+		`UPDATE idempotency SET status_code = $1, content_type = $2, body = $3 WHERE scope = $4 AND key = $5`,
 		int64(a.StatusCode), a.ContentType, a.Body, scope, a.Key)
 }
 

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net"
@@ -35,6 +36,8 @@ type node struct {
 	address   string   // of the database
 	namespace string   // the network namespace that it runs in; empty: that of the test
 	args      []string // more than every node gets
+	program   string   // empty: the one built for all tests
+	env       string   // a variable; empty: none
 	data      string
 	addr      string
 	cmd       *exec.Cmd
@@ -103,14 +106,31 @@ func freeAddress(t *testing.T) string {
 	return ln.Addr().String()
 }
 
+// start starts the node and waits until it is ready.
 func (n *node) start() {
 	n.c.t.Helper()
-	args := append([]string{program, "serve", "--data", n.data, "--listen", n.addr, "--database", n.address,
+	n.run()
+	n.c.eventually("a node is ready", func() bool {
+		resp, err := n.c.client.Get("http://" + n.addr + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+func (n *node) run() {
+	n.c.t.Helper()
+	args := append([]string{cmp.Or(n.program, program), "serve", "--data", n.data, "--listen", n.addr, "--database", n.address,
 		"--media", filepath.Join(n.c.dir, "media"), "--allow-private", "127.0.0.0/8"}, n.args...)
 	if n.namespace != "" {
 		args = append([]string{"nsenter", "--net=/run/netns/" + n.namespace}, args...) // it replaces itself with the program
 	}
 	n.cmd = exec.Command(args[0], args[1:]...)
+	if n.env != "" {
+		n.cmd.Env = append(os.Environ(), n.env)
+	}
 	log, err := os.OpenFile(n.data+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		n.c.t.Fatal(err)
@@ -128,14 +148,6 @@ func (n *node) start() {
 			text, _ := os.ReadFile(n.data + ".log")
 			n.c.t.Logf("%s:\n%s", n.data, text[max(0, len(text)-4_000):])
 		}
-	})
-	n.c.eventually("a node is ready", func() bool {
-		resp, err := n.c.client.Get("http://" + n.addr + "/readyz")
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
 	})
 }
 

@@ -16,7 +16,8 @@ func TestNodeBehindTransactionPooler(t *testing.T) {
 	for range 3 {
 		out, err := exec.CommandContext(t.Context(), program, "serve", "--data", filepath.Join(t.TempDir(), "data"),
 			"--listen", freeAddress(t), "--database", address).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "connection pooler in transaction mode (PgBouncer?): use the address of PostgreSQL itself") {
+		const want = "connection pooler in transaction mode (PgBouncer?): use the address of PostgreSQL itself"
+		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%v: %s", err, out)
 		}
 	}

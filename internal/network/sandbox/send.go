@@ -130,7 +130,8 @@ func (t *sendTx) readPhones(b *burst, which []int) error {
 	if len(contacts) < 2 || !t.tx.IsPostgres() {
 		return nil
 	}
-	found, err := sqldb.Collect(t.tx.Conn, scanPhone, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND number = ANY (string_to_array($2, ','))`,
+	found, err := sqldb.Collect(t.tx.Conn, scanPhone, `SELECT `+phoneColumns+` FROM phones
+		WHERE world = $1 AND number = ANY (string_to_array($2, ','))`,
 		t.world.id.Load(), strings.Join(slices.Collect(maps.Keys(contacts)), ","))
 	for _, p := range found {
 		t.phones[contacts[p.Number]] = t.world.current(p)
