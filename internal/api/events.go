@@ -70,7 +70,9 @@ func (rt *route) readStream(ctx context.Context, r *request) (asked streamReques
 	if asked.filter.Channel, err = rt.channelOf(ctx, r); err != nil {
 		return asked, err
 	}
-	asked.filter.Types = typesListed(r.Form, "types")
+	if asked.filter.Types, err = r.eventTypes(); err != nil {
+		return asked, err
+	}
 	after := parley.EventID(r.OptionalText("after", 1, 100))
 	// A browser that reconnects sends the header, with the original address.
 	name := "after"
@@ -104,6 +106,23 @@ func (s *server) channelOf(ctx context.Context, r *request) (parley.ChannelCode,
 		return only, nil
 	}
 	return named, s.channelField(ctx, r, named)
+}
+
+// eventTypes are the types that the caller asks for and may read; none: all. Only operators read pairings: they have the code
+// to scan.
+func (r *request) eventTypes() ([]parley.EventType, error) {
+	types := typesListed(r.Form, "types")
+	if r.token.Kind != console && r.token.Kind != parley.AdminToken || r.token.Role.Includes(parley.Operator) {
+		return types, nil
+	}
+	if len(types) == 0 {
+		types = slices.Clone(parley.EventTypes)
+	}
+	types = slices.DeleteFunc(types, func(t parley.EventType) bool { return t == parley.ChannelPairing })
+	if len(types) == 0 {
+		return nil, lacksRole(r.token, parley.Operator)
+	}
+	return types, nil
 }
 
 func typesListed(f form.Form, name string) []parley.EventType {
@@ -220,7 +239,10 @@ func (s *server) recentEvents(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	filter := parley.EventFilter{Channel: channel, Types: typesListed(r.Form, "types")}
+	filter := parley.EventFilter{Channel: channel}
+	if filter.Types, err = r.eventTypes(); err != nil {
+		return nil, err
+	}
 	limit := int(r.Whole("limit", 50, 1, maxFound))
 	before := int64(math.MaxInt64)
 	if id := r.OptionalText("before", 1, 100); id != "" {

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // TestEveryRouteAndRole calls every route with every role, through the console and, where they may call it, with an admin token.
@@ -150,4 +152,28 @@ func TestRolesOfSignInLinks(t *testing.T) {
 		}
 	}
 	e.call("POST", "/api/manage/sign-in-link", support, nil).want(t, 200)
+}
+
+// TestPairingEventsNeedAnOperator looks for the event with a pairing code as a viewer and as an operator.
+func TestPairingEventsNeedAnOperator(t *testing.T) {
+	e := newEnv(t)
+	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		event := parley.Event{Type: parley.ChannelPairing, Channel: "main", At: time.Now(), Data: []byte(`{"step":"qr"}`)}
+		return tx.AddEvent(t.Context(), &event)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for role, sees := range map[parley.Role]bool{parley.Viewer: false, parley.Support: false, parley.Operator: true, parley.Owner: true} {
+		token := e.token(parley.Token{Kind: parley.AdminToken, Role: role})
+		all := e.call("GET", "/api/manage/events/recent", token, nil)
+		if all.StatusCode != http.StatusOK || strings.Contains(all.text, "channel.pairing") != sees {
+			t.Errorf("%s: %d %s", role, all.StatusCode, all.text)
+		}
+		only := e.call("GET", "/api/manage/events/recent?types=channel.pairing", token, nil)
+		stream := e.call("HEAD", "/api/manage/events?types=channel.pairing", token, nil)
+		if (only.StatusCode == http.StatusOK) != sees || (stream.StatusCode == http.StatusOK) != sees {
+			t.Errorf("%s asks for nothing else: %d, and by stream %d", role, only.StatusCode, stream.StatusCode)
+		}
+	}
 }
