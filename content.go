@@ -3,6 +3,7 @@ package parley
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,7 @@ const (
 	KindVoice    Kind = "voice"
 	KindLocation Kind = "location"
 	KindPoll     Kind = "poll"
+	KindContact  Kind = "contact"
 
 	// Operations: not part of the history.
 	KindReaction Kind = "reaction"
@@ -27,7 +29,7 @@ const (
 
 func (k Kind) InHistory() bool {
 	switch k {
-	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindLocation, KindPoll:
+	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindLocation, KindPoll, KindContact:
 		return true
 	}
 	return false
@@ -143,12 +145,34 @@ type Location struct {
 	Title     string `json:"-"`
 	Latitude  string `json:"latitude"`
 	Longitude string `json:"longitude"`
+	Address   string `json:"address,omitempty"`
 }
 
 type Poll struct {
 	Title    string   `json:"-"`
 	Options  []string `json:"options"`
 	Multiple bool     `json:"multiple,omitempty"`
+}
+
+// Contacts are contact cards.
+type Contacts struct {
+	Title string        `json:"-"` // the name of the contact, or how the sender names several
+	Cards []ContactCard `json:"cards"`
+}
+
+type ContactCard struct {
+	Name  string `json:"name"`
+	VCard string `json:"vcard"`
+}
+
+// NewContactCard writes a card in the version of vCard that phones understand. Numbers are digits.
+func NewContactCard(name string, numbers []string) ContactCard {
+	escaped := strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", `\n`).Replace(name)
+	lines := []string{"BEGIN:VCARD", "VERSION:3.0", "N:;" + escaped + ";;;", "FN:" + escaped}
+	for _, number := range numbers {
+		lines = append(lines, "TEL;type=CELL;waid="+number+":+"+number)
+	}
+	return ContactCard{Name: name, VCard: strings.Join(append(lines, "END:VCARD"), "\n")}
 }
 
 // Reaction sets an emoji on a message; an empty one removes it.
@@ -186,6 +210,7 @@ func (File) Kind() Kind     { return KindFile }
 func (Voice) Kind() Kind    { return KindVoice }
 func (Location) Kind() Kind { return KindLocation }
 func (Poll) Kind() Kind     { return KindPoll }
+func (Contacts) Kind() Kind { return KindContact }
 func (Reaction) Kind() Kind { return KindReaction }
 func (Seen) Kind() Kind     { return KindSeen }
 func (Delete) Kind() Kind   { return KindDelete }
@@ -200,6 +225,7 @@ func (c File) Text() string     { return c.Caption }
 func (Voice) Text() string      { return "" }
 func (c Location) Text() string { return c.Title }
 func (c Poll) Text() string     { return c.Title }
+func (c Contacts) Text() string { return c.Title }
 func (c Reaction) Text() string { return c.Emoji }
 func (Seen) Text() string       { return "" }
 func (Delete) Text() string     { return "" }
@@ -275,6 +301,8 @@ func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 		return decode(data, Location{Title: text})
 	case KindPoll:
 		return decode(data, Poll{Title: text})
+	case KindContact:
+		return decode(data, Contacts{Title: text})
 	case KindReaction:
 		return decode(data, Reaction{Emoji: text})
 	case KindSeen:

@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"bytes"
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
@@ -32,6 +33,24 @@ type Event struct {
 
 // EventTextContext is what the encrypted text of an event is bound to.
 func EventTextContext(channel ChannelCode) string { return "event of " + string(channel) }
+
+// EncodeEventContent returns what is encrypted in the event of a message whose channel stores no text: the text and, after
+// a zero byte, the place or the cards. Empty: nothing.
+func EncodeEventContent(c Content) ([]byte, error) {
+	text := []byte(c.Text())
+	switch c.(type) {
+	case Location, Contacts:
+		data, err := EncodeContent(c)
+		return slices.Concat(text, []byte{0}, data), err
+	}
+	return text, nil
+}
+
+// DecodeEventContent reads what EncodeEventContent returned.
+func DecodeEventContent(kind Kind, stored []byte) (Content, error) {
+	text, data, _ := bytes.Cut(stored, []byte{0})
+	return DecodeContent(kind, string(text), data)
+}
 
 type EventType string
 
@@ -171,10 +190,10 @@ func eventData(v any) json.RawMessage {
 }
 
 // Body writes an event as webhooks and streams get it.
-func (e *Event) Body() ([]byte, error) {
+func (e *Event) Body(linkTo MediaLink) ([]byte, error) {
 	data := e.Data
 	if e.Message != nil {
-		rec := ViewOf(e.Message)
+		rec := ViewOf(e.Message, linkTo)
 		rec.ContactID = e.Message.Chat
 		encoded, err := json.Marshal(rec)
 		if err != nil {

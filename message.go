@@ -33,6 +33,8 @@ type Message struct {
 
 	Starred   bool
 	Reactions []string // filled where history is read
+	// QuotedBody is the text of the message that ReplyTo names, filled where history is read; empty: it is not stored.
+	QuotedBody string
 }
 
 func (m *Message) Ref() MessageRef {

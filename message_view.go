@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"cmp"
 	"encoding/hex"
 	"strconv"
 	"time"
@@ -9,25 +8,43 @@ import (
 
 // MessageView is a message as JSON: in a chat's history and in events.
 type MessageView struct {
-	ContactID ContactID    `json:"contact_id,omitempty"` // in events, where it is not clear from the request
-	MessageID string       `json:"message_id"`
-	ID        MessageID    `json:"id"`
-	Type      Kind         `json:"type"`
-	FromMe    string       `json:"from_me"`
-	IsMedia   bool         `json:"is_media"`
-	Body      string       `json:"body"`
-	Status    string       `json:"status"`
-	Reactions []string     `json:"reactions"`
-	Timestamp string       `json:"timestamp"`
-	ReplyTo   MessageID    `json:"reply_to,omitempty"`
-	Media     *MediaView   `json:"media,omitempty"`
-	Error     *FailureView `json:"error,omitempty"`
+	ContactID ContactID     `json:"contact_id,omitempty"` // in events, where it is not clear from the request
+	MessageID string        `json:"message_id"`
+	ID        MessageID     `json:"id"`
+	Type      Kind          `json:"type"`
+	FromMe    string        `json:"from_me"`
+	IsMedia   bool          `json:"is_media"`
+	Body      string        `json:"body"`
+	Status    string        `json:"status"`
+	Reactions []string      `json:"reactions"`
+	Timestamp string        `json:"timestamp"`
+	ReplyTo   MessageID     `json:"reply_to,omitempty"`
+	Quoted    *QuotedView   `json:"quoted,omitempty"`
+	Media     *MediaView    `json:"media,omitempty"`
+	Location  *LocationView `json:"location,omitempty"`
+	Contacts  []ContactCard `json:"contacts,omitempty"`
+	Error     *FailureView  `json:"error,omitempty"`
+}
+
+// QuotedView is the message that a message replies to.
+type QuotedView struct {
+	ID   MessageID `json:"id"`
+	Body string    `json:"body"` // empty: it has no text, or it is not stored
+}
+
+// LocationView is a place. Degrees are strings, as in requests.
+type LocationView struct {
+	Latitude  string `json:"latitude"`
+	Longitude string `json:"longitude"`
+	Title     string `json:"title"`
+	Address   string `json:"address"`
 }
 
 // MediaView is the file that a message carries, as callers see it. While it is pending, all but the id is
 // what its sender says of it.
 type MediaView struct {
-	ID       string      `json:"id"`
+	ID       MediaID     `json:"id"`
+	URL      string      `json:"url"` // where to fetch it
 	MIMEType string      `json:"mimetype"`
 	Size     int64       `json:"size"` // in bytes
 	Filename string      `json:"filename,omitempty"`
@@ -38,17 +55,18 @@ type MediaView struct {
 	Status   MediaStatus `json:"status"`
 }
 
-// mediaViewOf describes the file of a content; nil: it carries none, or nothing is known of it any more.
-func mediaViewOf(c Content) *MediaView {
-	m := MediaOf(c)
+// mediaViewOf describes the file of a message; nil: it carries none, or nothing is known of it any more.
+func mediaViewOf(msg *Message, linkTo MediaLink) *MediaView {
+	m := MediaOf(msg.Content)
 	if m == nil || m.IsZero() {
 		return nil
 	}
+	id := MediaIDOf(msg)
 	rec := &MediaView{
-		ID: "med_" + cmp.Or(m.ID, m.Key), MIMEType: m.MIME, Size: m.Size, Filename: m.Filename, Width: m.Width, Height: m.Height,
+		ID: id, URL: linkTo(id), MIMEType: m.MIME, Size: m.Size, Filename: m.Filename, Width: m.Width, Height: m.Height,
 		Duration: m.Seconds, SHA256: hex.EncodeToString(m.SHA256), Status: m.Status(),
 	}
-	if c.Kind() == KindVoice && m.Source != "" { // its hash is of the file before it was converted
+	if msg.Content.Kind() == KindVoice && m.Source != "" { // its hash is of the file before it was converted
 		rec.SHA256 = ""
 	}
 	return rec
@@ -61,8 +79,8 @@ type FailureView struct {
 	Until   string      `json:"until,omitempty"` // until when the reason holds, where that is known
 }
 
-// ViewOf returns a message as callers see it. What was deleted says nothing any more.
-func ViewOf(m *Message) MessageView {
+// ViewOf returns a message as callers see it, with links to its file. What was deleted says nothing any more.
+func ViewOf(m *Message, linkTo MediaLink) MessageView {
 	rec := MessageView{
 		MessageID: m.Ref().String(),
 		ID:        m.ID,
@@ -74,13 +92,24 @@ func ViewOf(m *Message) MessageView {
 		Reactions: m.Reactions,
 		Timestamp: Stamp(m.CreatedAt),
 		ReplyTo:   m.ReplyTo,
-		Media:     mediaViewOf(m.Content),
+		Media:     mediaViewOf(m, linkTo),
 	}
 	if rec.Reactions == nil {
 		rec.Reactions = []string{}
 	}
+	if m.ReplyTo != "" {
+		rec.Quoted = &QuotedView{m.ReplyTo, m.QuotedBody}
+	}
+	switch c := m.Content.(type) {
+	case Location:
+		if c.Latitude != "" { // else it was erased
+			rec.Location = &LocationView{c.Latitude, c.Longitude, c.Title, c.Address}
+		}
+	case Contacts:
+		rec.Contacts = c.Cards
+	}
 	if m.Status == Deleted {
-		rec.Body, rec.Media = "", nil
+		rec.HideContent()
 	}
 	if f := m.Failure; f != nil {
 		rec.Error = &FailureView{Code: f.Code, Message: f.Message}
@@ -89,6 +118,11 @@ func ViewOf(m *Message) MessageView {
 		}
 	}
 	return rec
+}
+
+// HideContent removes everything that the message says.
+func (v *MessageView) HideContent() {
+	v.Body, v.Quoted, v.Media, v.Location, v.Contacts = "", nil, nil, nil, nil
 }
 
 // Stamp writes a time as callers see it: in UTC, with milliseconds.

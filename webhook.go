@@ -11,11 +11,13 @@ import (
 
 // Webhook is an address that events are delivered to. Clients decode the rows of the management API into it.
 type Webhook struct {
-	ID        WebhookID   `json:"id"`
-	URL       string      `json:"url"`
-	Channel   ChannelCode `json:"channel"` // empty: of every channel
-	Types     []EventType `json:"events"`  // none: of every type
-	CreatedAt time.Time   `json:"created_at"`
+	ID      WebhookID   `json:"id"`
+	URL     string      `json:"url"`
+	Channel ChannelCode `json:"channel"` // empty: of every channel
+	Types   []EventType `json:"events"`  // none: of every type
+	// SignedMedia makes the links to files in its events work without a token.
+	SignedMedia bool      `json:"-"`
+	CreatedAt   time.Time `json:"created_at"`
 
 	// Cursor is the seq of the last event whose deliveries were planned.
 	Cursor int64

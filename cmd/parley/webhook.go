@@ -24,7 +24,7 @@ func (c *cli) webhook() *cobra.Command {
 }
 
 func (c *cli) webhookAdd() *cobra.Command {
-	var channel string
+	var channel, links string
 	var events []string
 	cmd := &cobra.Command{
 		Use:   "add URL",
@@ -38,7 +38,7 @@ func (c *cli) webhookAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			body := texts("channel", channel)
+			body := texts("channel", channel, "media_links", links)
 			body["url"] = args[0]
 			if len(types) > 0 {
 				body["events"] = types
@@ -59,6 +59,7 @@ func (c *cli) webhookAdd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&channel, "channel", "", "only events of this channel (default: every channel)")
 	cmd.Flags().StringSliceVar(&events, "events", nil, "only events of these types, separated by commas (default: every type)")
+	cmd.Flags().StringVar(&links, "media-links", "", "links to files in events: token, or signed to work without a token for 24 hours")
 	return cmd
 }
 
@@ -88,8 +89,9 @@ func (c *cli) webhookList() *cobra.Command {
 // webhook is a webhook as the API shows it.
 type webhook struct {
 	parley.Webhook
-	Warning string `json:"warning"`
-	Secret  string `json:"secret"` // of one that was just created
+	MediaLinks string `json:"media_links"`
+	Warning    string `json:"warning"`
+	Secret     string `json:"secret"` // of one that was just created
 }
 
 func stateOf(w *webhook) string {
@@ -151,6 +153,9 @@ func (c *cli) printWebhook(w *webhook) {
 	}
 	if !w.IsEnabled() {
 		lines = append(lines, [2]string{"off since", when(w.DisabledAt)}, [2]string{"reason", w.Reason})
+	}
+	if w.MediaLinks == "signed" {
+		lines = append(lines, [2]string{"media links", w.MediaLinks})
 	}
 	if w.Failures > 0 {
 		lines = append(lines, [2]string{"failing", fmt.Sprintf("%s since %s", count(w.Failures, "attempt"), when(w.FailingSince))})

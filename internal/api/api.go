@@ -95,6 +95,7 @@ type server struct {
 	fetched    *limit.Window[parley.TokenID] // bytes; nil: no limit
 	flights    flights
 	forwarder  *forwarder
+	links      parley.MediaLinks // to files
 	streams    *limit.Slots[parley.TokenID]
 	mcpCalls   *limit.Slots[parley.TokenID]
 
@@ -125,6 +126,7 @@ func New(c Config) *API {
 		words:        readPairWords(),
 		pairings:     limit.NewBuckets[string](pairEvery, pairBurst),
 		forwarder:    newForwarder(c),
+		links:        parley.MediaLinks{Keys: c.Keyring.Derive(parley.MediaLinkKeys)},
 	}
 	if s.tx == nil {
 		s.tx = c.Store.Tx
@@ -176,6 +178,7 @@ func messagingRoutes(m *router, s *server) {
 
 	m.add("GET /api/messages", ofChannel, query, handle(s.listMessages))
 	m.add("GET /api/messages/{message_id}", ofChannel, query, handle(s.readMessage))
+	m.add("GET /api/media/{id}", ofChannel, nothing, work{do: s.readFile, signed: s.readSignedFile, anywhere: true})
 
 	m.add("GET /api/contact", ofChannel, query, handleString(onUsable(s.contacts)))
 	m.add("GET /api/contact/info", ofChannel, query, handleString(onUsable(s.contactInfo)))

@@ -11,16 +11,17 @@ func (s *server) history(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return s.readHistory(ctx, r.channel, contact, page)
+	return s.readHistory(ctx, r, contact, page)
 }
 
-func (s *server) readHistory(ctx context.Context, c parley.Channel, chat parley.ContactID, page parley.Page) (envelope, error) {
-	ms, total, err := s.Gateway.History(ctx, c.Code, chat, page)
+func (s *server) readHistory(ctx context.Context, r *request, chat parley.ContactID, page parley.Page) (envelope, error) {
+	ms, total, err := s.Gateway.History(ctx, r.channel.Code, chat, page)
 	records := make([]parley.MessageView, len(ms))
+	links := parley.MediaLinks{Base: s.baseURL(r.http)}
 	for i := range ms {
-		records[i] = parley.ViewOf(&ms[i])
-		if !c.Settings.StoresText() { // a pending message still has its text
-			records[i].Body = ""
+		records[i] = parley.ViewOf(&ms[i], links.Plain)
+		if !r.channel.Settings.StoresText() { // a pending message still has its content
+			records[i].HideContent()
 		}
 	}
 	return okPage(records, page, total), err
@@ -59,7 +60,7 @@ var archivePage = parley.Page{Limit: 50}
 
 func (s *server) archiveResponse(ctx context.Context, r *request, ms []parley.Message) (response, error) {
 	m := &ms[0]
-	list, err := s.readHistory(context.WithoutCancel(ctx), r.channel, m.Chat, archivePage)
+	list, err := s.readHistory(context.WithoutCancel(ctx), r, m.Chat, archivePage)
 	if err != nil {
 		return response{}, err
 	}

@@ -45,6 +45,10 @@ type work struct {
 	do func(ctx context.Context, r *request) (response, error)
 	// fromMessages rebuilds a lost response from the messages that the work created; nil: it creates none.
 	fromMessages func(ctx context.Context, r *request, ms []parley.Message) (response, error)
+	// signed is done instead for a request without a token whose query has a signature, which it must verify; nil: never.
+	signed func(ctx context.Context, r *request) (response, error)
+	// anywhere: every node can do it, not only the one that serves the channel.
+	anywhere bool
 }
 
 type request struct {
@@ -199,6 +203,9 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 			err = &panicError{p, debug.Stack()}
 		}
 	}()
+	if rt.signed != nil && isSigned(r.http) {
+		return rt.signed(ctx, r)
+	}
 	if rt.access != public {
 		if r.token, err = rt.identify(ctx, r.http); err != nil {
 			return a, err
@@ -242,14 +249,14 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	return a, rt.checkStillOwner(err)
 }
 
-func (s *server) withinLimit(r *request) error {
-	if s.perToken == nil || r.token.Kind == console {
+func (rt *route) withinLimit(r *request) error {
+	if rt.perToken == nil || r.token.Kind == console {
 		return nil
 	}
-	if r.token.Kind == parley.ChannelToken && !s.Cluster.Owns(string(r.token.Channel)) {
+	if !rt.anywhere && r.token.Kind == parley.ChannelToken && !rt.Cluster.Owns(string(r.token.Channel)) {
 		return nil // the node that serves the channel counts it
 	}
-	q := s.perToken.Spend(r.token.ID, time.Now())
+	q := rt.perToken.Spend(r.token.ID, time.Now())
 	q.Name = limitRequests
 	if q.Refused {
 		return limit.Exceeded(q, "This token exceeds its rate limit. Slow down.")

@@ -151,7 +151,11 @@ func (s *server) readDelivery(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	request, err := s.deliveryRequest(ctx, d, addresses[d.Webhook])
+	w, err := s.Store.Webhook(ctx, d.Webhook)
+	if err = parley.IgnoreNotFound(err); err != nil {
+		return nil, err
+	}
+	request, err := s.deliveryRequest(ctx, d, w)
 	history := mapped(d.History(), func(a parley.DeliveryAttempt) deliveryAttempt {
 		return deliveryAttempt{a.Number, parley.Stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Response}
 	})
@@ -160,8 +164,8 @@ func (s *server) readDelivery(ctx context.Context, r *request) (any, error) {
 
 var errNoDelivery = parley.Errorf(parley.NotFound, "This delivery does not exist.")
 
-func (s *server) deliveryRequest(ctx context.Context, d parley.Delivery, webhookURL string) (*deliveryRequest, error) {
-	req, err := s.Callbacks.LastRequest(ctx, webhookURL, d)
+func (s *server) deliveryRequest(ctx context.Context, d parley.Delivery, w parley.Webhook) (*deliveryRequest, error) {
+	req, err := s.Callbacks.LastRequest(ctx, w, d)
 	if err != nil || req == nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type messageRow struct {
 const hiddenText = "••••••"
 
 func (s *server) messageRow(m *parley.Message, name string) messageRow {
-	rec := parley.ViewOf(m)
+	rec := parley.ViewOf(m, s.links.Plain)
 	_, isSecret := m.Content.(parley.Secret)
 	return messageRow{
 		Channel: m.Channel, MessageID: rec.MessageID, ID: m.ID, ContactID: m.Chat, Name: name, FromMe: m.FromMe, Type: rec.Type,
@@ -204,5 +204,5 @@ func (s *server) readMessageFile(ctx context.Context, r *request) (response, err
 	if _, shown := s.showsContent(&m); !shown {
 		return response{}, errNoFile
 	}
-	return s.openFile(ctx, parley.MediaOf(m.Content))
+	return s.downloadFile(ctx, parley.MediaOf(m.Content))
 }

@@ -10,12 +10,14 @@ import (
 
 type messageDetail struct {
 	messageRow `json:",inline"`
-	Timeline   []statusAt       `json:"timeline"`
-	ReplyTo    *string          `json:"reply_to"`
-	Media      *messageFile     `json:"media"`
-	Location   *messageLocation `json:"location"`
-	Poll       *messagePoll     `json:"poll"`
-	Reactions  []string         `json:"reactions"`
+	Timeline   []statusAt           `json:"timeline"`
+	ReplyTo    *string              `json:"reply_to"`
+	Quoted     *parley.QuotedView   `json:"quoted"`
+	Media      *messageFile         `json:"media"`
+	Location   *parley.LocationView `json:"location"`
+	Contacts   []parley.ContactCard `json:"contacts"`
+	Poll       *messagePoll         `json:"poll"`
+	Reactions  []string             `json:"reactions"`
 }
 
 // operatorDetail adds what only an operator sees: webhooks may belong to others.
@@ -35,12 +37,6 @@ type messageFile struct {
 	Filename string             `json:"filename"`
 	Bytes    int64              `json:"bytes"`
 	Status   parley.MediaStatus `json:"status"`
-}
-
-type messageLocation struct {
-	Latitude  string `json:"latitude"`
-	Longitude string `json:"longitude"`
-	Title     string `json:"title"`
 }
 
 type messagePoll struct {
@@ -68,6 +64,9 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	d := messageDetail{
 		messageRow: s.messageRow(&m, s.newNameFinder().name(ctx, m.Channel, m.Chat)),
 		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo),
+	}
+	if err := s.Store.AddQuoted(ctx, &m); err != nil {
+		return nil, err
 	}
 	s.addContent(&d, &m, events)
 	if d.Reactions, err = s.Store.Reactions(ctx, m.Seq); err != nil {
@@ -106,15 +105,10 @@ func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley
 	if f := parley.MediaOf(m.Content); f != nil && !f.IsZero() {
 		d.Media = &messageFile{f.MIME, f.Filename, f.Size, f.Status()}
 	}
-	switch c := m.Content.(type) {
-	case parley.Location:
-		if c.Latitude != "" {
-			d.Location = &messageLocation{c.Latitude, c.Longitude, c.Title}
-		}
-	case parley.Poll:
-		if len(c.Options) > 0 {
-			d.Poll = pollOf(c, lastVote(events))
-		}
+	view := parley.ViewOf(m, s.links.Plain)
+	d.Quoted, d.Location, d.Contacts = view.Quoted, view.Location, view.Contacts
+	if c, ok := m.Content.(parley.Poll); ok && len(c.Options) > 0 {
+		d.Poll = pollOf(c, lastVote(events))
 	}
 }
 

@@ -19,6 +19,7 @@ type webhookRow struct {
 	URL          string             `json:"url"`
 	Channel      *string            `json:"channel"`
 	Events       []parley.EventType `json:"events"`
+	MediaLinks   string             `json:"media_links"`
 	Enabled      bool               `json:"enabled"`
 	Reason       string             `json:"reason"`
 	DisabledAt   *string            `json:"disabled_at"`
@@ -35,10 +36,17 @@ type newWebhook struct {
 
 func webhookOf(w parley.Webhook) webhookRow {
 	return webhookRow{
-		ID: w.ID, URL: w.URL, Channel: textOrNil(w.Channel), Events: w.Types,
+		ID: w.ID, URL: w.URL, Channel: textOrNil(w.Channel), Events: w.Types, MediaLinks: mediaLinks[w.SignedMedia],
 		Enabled: w.IsEnabled(), Reason: w.Reason, DisabledAt: stampOrNil(w.DisabledAt),
 		FailingSince: stampOrNil(w.FailingSince), Failures: w.Failures, Warning: warningOf(w.URL), CreatedAt: parley.Stamp(w.CreatedAt),
 	}
+}
+
+// mediaLinks says whether the links to files in the events of a webhook need a token, or are signed.
+var mediaLinks = map[bool]string{false: "token", true: "signed"}
+
+func signedMedia(f form.Form) bool {
+	return f.Choice("media_links", false, mediaLinks[false], mediaLinks[true]) == mediaLinks[true]
 }
 
 func warningOf(address string) string {
@@ -65,7 +73,7 @@ var errNoWebhook = parley.Errorf(parley.NotFound, "This webhook does not exist."
 func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 	w := parley.Webhook{
 		ID: parley.NewWebhookID(), URL: r.Address("url"), Channel: parley.ChannelCode(r.OptionalText("channel", 1, 32)),
-		Types: eventTypes(r.Form, "events"), CreatedAt: time.Now(),
+		Types: eventTypes(r.Form, "events"), SignedMedia: signedMedia(r.Form), CreatedAt: time.Now(),
 	}
 	if err := cmp.Or(s.channelField(ctx, r, w.Channel), r.Err()); err != nil {
 		return nil, err
@@ -112,6 +120,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		url = r.Address("url")
 	}
 	types, changesTypes := eventTypes(r.Form, "events"), r.Has("events")
+	signed, changesLinks := signedMedia(r.Form), r.Has("media_links")
 	enabled, switches := r.Bool("enabled", true), r.Has("enabled")
 	if r.Has("channel") {
 		r.Fail("channel", "cannot be changed. Create another webhook for another channel.")
@@ -127,6 +136,9 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		}
 		if changesTypes {
 			w.Types = types
+		}
+		if changesLinks {
+			w.SignedMedia = signed
 		}
 		moved := url != "" && url != w.URL
 		if moved {

@@ -46,7 +46,7 @@ type outgoing struct {
 // readers read a message of a pool, or one that a simulated phone sends, by its type.
 var readers = map[parley.Kind]func(form.Form) outgoing{
 	parley.KindText: readText, parley.KindImage: readImage, parley.KindVideo: readVideo, parley.KindFile: readFile,
-	parley.KindVoice: readPoolVoice, parley.KindLocation: readLocation,
+	parley.KindVoice: readPoolVoice, parley.KindLocation: readLocation, parley.KindContact: readContacts,
 }
 
 func readText(f form.Form) outgoing {
@@ -112,10 +112,36 @@ func readLocation(f form.Form) outgoing {
 			Latitude:  f.Latitude("latitude"),
 			Longitude: f.Longitude("longitude"),
 			Title:     f.OptionalText("title", 1, 100),
+			Address:   f.OptionalText("address", 1, 300),
 		},
 		replyTo: f.ReplyTo(),
 		form:    f,
 	}
+}
+
+const (
+	maxCards       = 20
+	maxCardNumbers = 10
+)
+
+func readContacts(f form.Form) outgoing {
+	var contacts parley.Contacts
+	f.List("contacts", 1, maxCards, true, func(f form.Form, index string) {
+		card, isObject := f.Object(index, true)
+		if !isObject {
+			return
+		}
+		name := card.Text("name", 1, 100)
+		var numbers []string
+		card.List("numbers", 1, maxCardNumbers, true, func(f form.Form, index string) { numbers = append(numbers, f.Number(index)) })
+		contacts.Cards = append(contacts.Cards, parley.NewContactCard(name, numbers))
+	})
+	if len(contacts.Cards) == 1 {
+		contacts.Title = contacts.Cards[0].Name
+	} else {
+		contacts.Title = fmt.Sprintf("%d contacts", len(contacts.Cards))
+	}
+	return outgoing{content: contacts, replyTo: f.ReplyTo(), form: f}
 }
 
 func readPoll(f form.Form) outgoing {

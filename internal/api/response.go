@@ -143,6 +143,11 @@ func refusal(err error) response {
 		a.header = append(a.header, field{"Allow", e.allow})
 		return a
 	}
+	if e, ok := errors.AsType[*noRange](err); ok {
+		a := errorResponse(http.StatusRequestedRangeNotSatisfiable, e.Error(), nil)
+		a.header = append(a.header, field{"Content-Range", fmt.Sprintf("bytes */%d", e.size)})
+		return a
+	}
 	e := callersError(err)
 	a := errorResponse(statuses[e.Code], e.Message, e.Fields)
 	if e.Code == parley.TooMany || e.Code == parley.Unavailable {

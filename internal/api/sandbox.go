@@ -153,7 +153,7 @@ func arrivedOf(m sandbox.Message) arrived {
 	return a
 }
 
-var recordKinds = []string{"text", "image", "video", "file", "voice", "location", "poll"}
+var recordKinds = []string{"text", "image", "video", "file", "voice", "location", "poll", "contact"}
 
 func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 	q := sandbox.Query{

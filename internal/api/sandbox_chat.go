@@ -27,24 +27,25 @@ type phoneChat struct {
 }
 
 type bubble struct {
-	FromPhone bool             `json:"from_phone"`
-	MessageID string           `json:"message_id"`
-	ID        parley.MessageID `json:"id"`
-	Type      parley.Kind      `json:"type"`
-	Body      string           `json:"body"`
-	Codes     []string         `json:"codes"`
-	Links     []string         `json:"links"`
-	Preview   *bubblePreview   `json:"preview"`
-	Media     *bubbleFile      `json:"media"`
-	Location  *messageLocation `json:"location"`
-	Poll      *messagePoll     `json:"poll"`
-	Votes     []string         `json:"votes"` // the phone's votes in a poll
-	Reactions []string         `json:"reactions"`
-	ReplyTo   *string          `json:"reply_to"`
-	Deleted   bool             `json:"deleted"`
-	Status    parley.Status    `json:"status"`
-	Timestamp string           `json:"timestamp"`
-	Copies    int              `json:"copies"`
+	FromPhone bool                 `json:"from_phone"`
+	MessageID string               `json:"message_id"`
+	ID        parley.MessageID     `json:"id"`
+	Type      parley.Kind          `json:"type"`
+	Body      string               `json:"body"`
+	Codes     []string             `json:"codes"`
+	Links     []string             `json:"links"`
+	Preview   *bubblePreview       `json:"preview"`
+	Media     *bubbleFile          `json:"media"`
+	Location  *parley.LocationView `json:"location"`
+	Contacts  []parley.ContactCard `json:"contacts"`
+	Poll      *messagePoll         `json:"poll"`
+	Votes     []string             `json:"votes"` // the phone's votes in a poll
+	Reactions []string             `json:"reactions"`
+	ReplyTo   *string              `json:"reply_to"`
+	Deleted   bool                 `json:"deleted"`
+	Status    parley.Status        `json:"status"`
+	Timestamp string               `json:"timestamp"`
+	Copies    int                  `json:"copies"`
 }
 
 type bubblePreview struct {
@@ -84,7 +85,9 @@ func bubbleOf(m sandbox.Message) bubble {
 			b.Preview = &bubblePreview{p.URL, p.Title, p.Description, p.Thumbnail}
 		}
 	case parley.Location:
-		b.Location = &messageLocation{c.Latitude, c.Longitude, c.Title}
+		b.Location = &parley.LocationView{Latitude: c.Latitude, Longitude: c.Longitude, Title: c.Title, Address: c.Address}
+	case parley.Contacts:
+		b.Contacts = c.Cards
 	case parley.Poll:
 		b.Poll = pollOf(c, m.Votes)
 	}
@@ -123,7 +126,7 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 		return response{}, errNoFile
 	}
 	if m.ID.FromMe {
-		return s.openFile(ctx, m.Media)
+		return s.downloadFile(ctx, m.Media)
 	}
 	sent, err := s.Sandbox.SentFile(ctx, code, number, m.ID.ID)
 	if err == nil {
@@ -136,7 +139,7 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	if err != nil {
 		return response{}, notFoundAs(err, errNoFile)
 	}
-	return s.openFile(ctx, parley.MediaOf(stored.Content))
+	return s.downloadFile(ctx, parley.MediaOf(stored.Content))
 }
 
 // sendPicked sends a file that is part of the request, as if picked on the phone.

@@ -19,7 +19,7 @@ type acted struct {
 }
 
 func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
-	kind := r.Choice("type", true, "text", "image", "voice", "video", "file", "location", "reaction", "vote", "delete")
+	kind := r.Choice("type", true, "text", "image", "voice", "video", "file", "location", "contact", "reaction", "vote", "delete")
 	switch kind {
 	case "reaction", "vote", "delete":
 		return s.actAsPhone(ctx, r, kind)

@@ -202,12 +202,14 @@ func (s *server) makeParts() {
 		Offline:        s.offline,
 		LoginLinks:     s.otp,
 	})
-	s.feed = feed.New(feed.Config{Store: s.data.Store, Keyring: s.data.Keyring, Log: s.log, Metrics: s.metrics})
+	links := parley.MediaLinks{Base: s.address(), Keys: s.data.Keyring.Derive(parley.MediaLinkKeys)}
+	s.feed = feed.New(feed.Config{Store: s.data.Store, Keyring: s.data.Keyring, Log: s.log, Metrics: s.metrics, Links: links})
 	s.callback = callback.New(callback.Config{
 		Store:   s.data.Store,
 		Secrets: callback.NewSecrets(s.data.Store, s.data.Keyring),
 		Client:  s.addresses.Client(safehttp.Options{MaxBody: callback.MaxResponse, HeaderTimeout: callback.WebhookTimeout}),
 		Render:  s.feed.Render,
+		Links:   links,
 		Log:     s.log,
 		Metrics: s.metrics,
 		Version: s.cfg.Version,

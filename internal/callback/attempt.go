@@ -41,7 +41,7 @@ type Attempt struct {
 func (a *Attempt) Succeeded() bool { return a.Problem == "" }
 
 // attempt sends one delivery. An error is an internal one and says nothing about the endpoint.
-func (e *Engine) attempt(ctx context.Context, webhookURL string, j *job) (Attempt, error) {
+func (e *Engine) attempt(ctx context.Context, w *parley.Webhook, j *job) (Attempt, error) {
 	timeout := WebhookTimeout
 	if j.Webhook == "" {
 		timeout = callbackTimeout
@@ -53,7 +53,7 @@ func (e *Engine) attempt(ctx context.Context, webhookURL string, j *job) (Attemp
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	a := Attempt{RequestID: requestIDOf(&j.event), At: time.Now()}
-	req, err := e.newRequest(limited, webhookURL, &j.Delivery, &j.event, keys, a.At)
+	req, err := e.newRequest(limited, w, &j.Delivery, &j.event, keys, a.At)
 	a = e.exchange(req, err, cancel, a)
 	if a.Code == 0 && ctx.Err() != nil {
 		return Attempt{}, ctx.Err() // the engine stops; not the endpoint's fault
@@ -79,7 +79,7 @@ func (e *Engine) SendTest(ctx context.Context, w parley.Webhook) (Attempt, error
 	event := &parley.Event{ID: id, Type: TestEvent, Channel: w.Channel, At: a.At, Data: data}
 	limited, cancel := context.WithTimeout(ctx, WebhookTimeout)
 	defer cancel()
-	req, err := e.webhookRequest(limited, w.URL, event, keys, a.At)
+	req, err := e.webhookRequest(limited, &w, event, keys, a.At)
 	return e.exchange(req, err, cancel, a), nil
 }
 

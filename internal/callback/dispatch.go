@@ -274,13 +274,13 @@ func (e *Engine) probe(ctx, sending context.Context, ep *endpoint, now time.Time
 }
 
 func (e *Engine) start(ctx context.Context, ep *endpoint, j job, now time.Time) {
-	address := ep.webhook.URL
+	w := ep.webhook
 	ep.inFlight++
 	ep.startedAt = now
 	e.inFlight++
 	e.busy[ep] = true
 	e.sends.Go(func() {
-		a, err := e.attempt(ctx, address, &j)
-		e.inRun(func(now time.Time) { e.finishAttempt(ep, j, address, a, err, now) })
+		a, err := e.attempt(ctx, &w, &j)
+		e.inRun(func(now time.Time) { e.finishAttempt(ep, j, w.URL, a, err, now) })
 	})
 }

@@ -69,7 +69,8 @@ type Config struct {
 	// Client must not follow redirects; the engine sets the timeouts.
 	Client HTTPClient
 	// Render writes the body of an event. It decrypts texts that are only stored encrypted.
-	Render  func(*parley.Event) ([]byte, error)
+	Render  func(*parley.Event, parley.MediaLink) ([]byte, error)
+	Links   parley.MediaLinks // to files
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // nil: no metrics
 	Version string                // of this program, for the User-Agent

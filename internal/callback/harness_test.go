@@ -30,6 +30,8 @@ const (
 	bob  = parley.ContactID("6281100000002@c.us")
 )
 
+var testLinks = parley.MediaLinks{Base: "https://chat.example.com", Keys: [][]byte{[]byte("key")}}
+
 // env is an engine with a store in memory and servers that are functions.
 type env struct {
 	*testing.T
@@ -69,7 +71,7 @@ func (e *env) renew(client callback.HTTPClient) { e.renewOn(e.store, client) }
 func (e *env) renewOn(db callback.Store, client callback.HTTPClient) {
 	e.metrics = prometheus.NewRegistry()
 	e.engine = callback.New(callback.Config{
-		Store: db, Secrets: e.secrets, Client: client, Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() },
+		Store: db, Secrets: e.secrets, Client: client, Render: (*parley.Event).Body, Links: testLinks,
 		Log: slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: e.metrics, Version: "1.2.3",
 	})
 }

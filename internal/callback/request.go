@@ -26,20 +26,26 @@ func secretOwner(d *parley.Delivery) parley.SecretOwner {
 }
 
 func (e *Engine) newRequest(
-	ctx context.Context, webhookURL string, d *parley.Delivery, event *parley.Event, keys Keys, at time.Time,
+	ctx context.Context, w *parley.Webhook, d *parley.Delivery, event *parley.Event, keys Keys, at time.Time,
 ) (*http.Request, error) {
 	if d.Webhook == "" {
 		return callbackRequest(ctx, d, event, keys, at)
 	}
-	return e.webhookRequest(ctx, webhookURL, event, keys, at)
+	return e.webhookRequest(ctx, w, event, keys, at)
 }
 
-func (e *Engine) webhookRequest(ctx context.Context, address string, event *parley.Event, keys Keys, at time.Time) (*http.Request, error) {
-	body, err := e.Render(event)
+func (e *Engine) webhookRequest(
+	ctx context.Context, w *parley.Webhook, event *parley.Event, keys Keys, at time.Time,
+) (*http.Request, error) {
+	linkTo := e.Links.Plain
+	if w.SignedMedia {
+		linkTo = e.Links.Signed(at)
+	}
+	body, err := e.Render(event, linkTo)
 	if err != nil {
 		return nil, fmt.Errorf("write event %s: %w", event.ID, err)
 	}
-	u, err := safehttp.CheckURL(address)
+	u, err := safehttp.CheckURL(w.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +105,7 @@ func callbackParams(contact parley.ContactID, event *parley.Event, at time.Time)
 	return append(params, param{"status", status}, param{"timestamp", parley.Stamp(at)}), nil
 }
 
-// DeliveryBody is the body of a delivery, without texts that are only stored encrypted; nil: it has none, or its event
+// DeliveryBody is the body of a delivery, without texts that are only stored encrypted and without signed links; nil: it has none, or its event
 // was purged.
 func (e *Engine) DeliveryBody(ctx context.Context, d parley.Delivery) (*string, error) {
 	if d.Webhook == "" {
@@ -109,13 +115,13 @@ func (e *Engine) DeliveryBody(ctx context.Context, d parley.Delivery) (*string, 
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
-	body, err := events[0].Body()
+	body, err := events[0].Body(e.Links.Plain)
 	return new(string(body)), err
 }
 
 // LastRequest is the request of a delivery's last attempt, signed for that time with the current secrets; nil: there was
 // no request, or its event was purged.
-func (e *Engine) LastRequest(ctx context.Context, webhookURL string, d parley.Delivery) (*http.Request, error) {
+func (e *Engine) LastRequest(ctx context.Context, w parley.Webhook, d parley.Delivery) (*http.Request, error) {
 	if d.TriedAt.IsZero() {
 		return nil, nil
 	}
@@ -127,7 +133,7 @@ func (e *Engine) LastRequest(ctx context.Context, webhookURL string, d parley.De
 	if err != nil {
 		return nil, err
 	}
-	req, err := e.newRequest(ctx, webhookURL, &d, &events[0], keys, d.TriedAt)
+	req, err := e.newRequest(ctx, &w, &d, &events[0], keys, d.TriedAt)
 	if _, isBad := errors.AsType[*safehttp.BadURL](err); isBad {
 		return nil, nil // so no request was sent
 	}

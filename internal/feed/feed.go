@@ -59,6 +59,7 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // nil: nothing is counted
 	Buffer  int                   // how many pages a reader may fall behind before it is cut off; zero: 200
+	Links   parley.MediaLinks     // to files
 }
 
 // Feed follows the event log, once for all readers.
@@ -134,16 +135,17 @@ func (f *Feed) Decrypt(e *parley.Event) {
 	if e.Message == nil || e.Message.Content == nil {
 		return
 	}
-	if whole, err := parley.DecodeContent(e.Message.Content.Kind(), string(text), nil); err == nil {
+	if whole, err := parley.DecodeEventContent(e.Message.Content.Kind(), text); err == nil {
 		opened := *e.Message // the message may be another event's too
 		opened.Content = whole
 		e.Message = &opened
 	}
 }
 
-func (f *Feed) Render(e *parley.Event) ([]byte, error) {
+// Render writes the body of an event, with links to its file.
+func (f *Feed) Render(e *parley.Event, linkTo parley.MediaLink) ([]byte, error) {
 	f.Decrypt(e)
-	return e.Body()
+	return e.Body(linkTo)
 }
 
 // Run publishes new events until ctx ends, while there are subscribers.
@@ -213,7 +215,7 @@ func (f *Feed) publish(ctx context.Context) error {
 func (f *Feed) render(events []parley.Event) []Item {
 	items := make([]Item, 0, len(events))
 	for i := range events {
-		body, err := f.Render(&events[i])
+		body, err := f.Render(&events[i], f.Links.Plain)
 		if err != nil {
 			f.Log.Error("an event cannot be encoded", "event", string(events[i].ID), "error", err)
 			continue

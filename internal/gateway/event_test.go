@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/feed"
 	"parley/internal/gateway"
 	"parley/internal/network"
 	"parley/internal/otp"
@@ -88,6 +90,23 @@ func TestTextOfAChannelWithoutRetentionIsEncrypted(t *testing.T) {
 		text, err := b.keyring.Decrypt(e.Encrypted, parley.EventTextContext("demo"))
 		if err != nil || string(text) != "our secret" {
 			t.Errorf("encrypted: %q, %v", text, err)
+		}
+		place := parley.Location{Title: "home", Latitude: "1", Longitude: "2", Address: "Jalan 1"}
+		cards := parley.Contacts{Title: "Budi", Cards: []parley.ContactCard{{Name: "Budi", VCard: "BEGIN:VCARD"}}}
+		for i, content := range []parley.Content{place, cards} {
+			before := b.lastEvent()
+			in := network.Message{From: ayu, ID: parley.MessageID(fmt.Sprint("B", i)), Content: content, At: time.Now()}
+			if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+			e := b.events(before)[0]
+			if stored, err := parley.EncodeContent(e.Message.Content); err != nil || strings.Contains(string(stored), "Jalan") {
+				t.Errorf("stored: %s, %v", stored, err)
+			}
+			feed.New(feed.Config{Store: b.store, Keyring: b.keyring}).Decrypt(&e)
+			if !reflect.DeepEqual(e.Message.Content, content) {
+				t.Errorf("receivers get %+v, want %+v", e.Message.Content, content)
+			}
 		}
 		poll := b.send(parley.Poll{Title: "Lunch?", Options: []string{"yes", "no"}})
 		before = b.lastEvent()

@@ -111,8 +111,12 @@ func (a *account) storeInbound(
 	}
 	event := parley.Event{Type: parley.MessageReceived, Channel: channel.Code, At: m.CreatedAt, Message: m}
 	if !channel.Settings.StoresText() {
-		if text := m.Content.Text(); text != "" {
-			event.Encrypted = a.g.Keyring.Encrypt([]byte(text), parley.EventTextContext(channel.Code))
+		content, err := parley.EncodeEventContent(m.Content)
+		if err != nil {
+			return err
+		}
+		if len(content) > 0 {
+			event.Encrypted = a.g.Keyring.Encrypt(content, parley.EventTextContext(channel.Code))
 		}
 		if err := tx.EraseMessage(ctx, channel.Code, m.Ref()); err != nil {
 			return err

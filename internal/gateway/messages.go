@@ -114,6 +114,8 @@ func isErased(content parley.Content) bool {
 		return c.Latitude == ""
 	case parley.Poll:
 		return len(c.Options) == 0
+	case parley.Contacts:
+		return len(c.Cards) == 0
 	}
 	media := parley.MediaOf(content)
 	return media != nil && media.Key == ""

@@ -48,7 +48,7 @@ func TestPairingSteps(t *testing.T) {
 			if strings.Contains(string(last.Data), "SECRET") {
 				t.Errorf("the log has the code: %s", last.Data)
 			}
-			body, err := reader.Render(&last)
+			body, err := reader.Render(&last, parley.MediaLinks{}.Plain)
 			if err != nil {
 				t.Fatal(err)
 			}

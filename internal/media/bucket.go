@@ -445,6 +445,24 @@ func (f *object) Read(p []byte) (int, error) {
 	}
 }
 
+// Seek sets where to read on. Nothing is requested before that.
+func (f *object) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.at
+	case io.SeekEnd:
+		offset += f.size
+	}
+	if offset < 0 {
+		return 0, errors.New("a negative position in a file")
+	}
+	if offset != f.at {
+		f.drop()
+		f.at = offset
+	}
+	return offset, nil
+}
+
 func (f *object) drop() {
 	if f.body != nil {
 		f.body.Close()

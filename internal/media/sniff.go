@@ -129,11 +129,17 @@ var byExtension = map[string]string{
 	".epub": "application/epub+zip", ".apk": "application/vnd.android.package-archive", ".zip": "application/zip",
 }
 
+// IsChecked reports whether a file has a type of pictures, sounds or films only if its content says so. Browsers may show it.
+func IsChecked(kind string) bool {
+	return isPicture(kind) || films[kind] || slices.Contains([]string{"audio/ogg", "audio/mpeg", "audio/mp4", "audio/aac", "audio/wav",
+		"audio/flac", "audio/amr", mimeWebM}, kind)
+}
+
 func documentType(sniffed, given, name string) string {
 	if !isGeneric(sniffed) {
 		return sniffed
 	}
-	if kind, params, err := mime.ParseMediaType(given); err == nil && strings.Contains(kind, "/") {
+	if kind, params, err := mime.ParseMediaType(given); err == nil && strings.Contains(kind, "/") && !IsChecked(kind) {
 		return mime.FormatMediaType(kind, params)
 	}
 	if kind, ok := byExtension[strings.ToLower(path.Ext(name))]; ok {

@@ -43,9 +43,9 @@ type storage interface {
 	close()
 }
 
-// File is a stored file that is open to read.
+// File is a stored file that is open to read, from any position.
 type File struct {
-	io.ReadCloser
+	io.ReadSeekCloser
 	// Size is the size of the whole file.
 	Size int64
 }

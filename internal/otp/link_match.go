@@ -141,6 +141,8 @@ func maskContent(c parley.Content, matches []match) parley.Content {
 	case parley.Poll:
 		c.Title = text
 		return c
+	case parley.Contacts: // the cards may repeat the title
+		return parley.Contacts{Title: text}
 	}
 	return c
 }

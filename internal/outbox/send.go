@@ -138,6 +138,10 @@ func sizeOf(c parley.Content) int {
 		for _, option := range c.Options {
 			size += len(option)
 		}
+	case parley.Contacts:
+		for _, card := range c.Cards {
+			size += len(card.Name) + len(card.VCard)
+		}
 	}
 	if media := parley.MediaOf(c); media != nil {
 		size += len(media.Thumbnail) + len(media.Waveform) + len(media.Source)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -323,11 +324,11 @@ func (r Reader) withMessages(found []storedEvent) ([]parley.Event, error) {
 	return events, nil
 }
 
-// messagesBySeq reads messages with their reactions.
+// messagesBySeq reads messages with their reactions and what they reply to.
 func (r Reader) messagesBySeq(seqs []int64) (map[int64]*parley.Message, error) {
 	messages, err := listIn(r, readMessages+`WHERE message.seq IN `, ``, nil, seqs, scanMessage)
 	if err == nil {
-		err = r.addReactions(messages)
+		err = errors.Join(r.addReactions(messages), r.addQuoted(messages))
 	}
 	all := make(map[int64]*parley.Message, len(messages))
 	for i := range messages {

@@ -40,6 +40,38 @@ func (e *env) mediaStatus(m parley.Message) parley.MediaStatus {
 }
 
 var mediaFetchTests = map[string]func(*env){
+	"a message is read with the text that it replies to": func(e *env) {
+		e.channel(main)
+		e.channel(other)
+		question, elsewhere := outgoing("B1"), outgoing("B1")
+		elsewhere.Channel, elsewhere.Content = other, parley.Text{Body: "of another channel"}
+		question.Content = parley.Image{Caption: "tea?", Media: parley.Media{Key: "k"}}
+		answer := incoming("B2")
+		answer.ReplyTo = question.ID
+		toNobody := incoming("B3")
+		toNobody.ReplyTo = "B9"
+		event := parley.Event{Type: parley.MessageReceived, Channel: main, At: start, Message: &answer}
+		e.tx(func(tx *store.Tx) error {
+			return errors.Join(tx.AddMessage(e.Context(), &elsewhere), tx.AddMessage(e.Context(), &question), tx.AddMessage(e.Context(), &answer),
+				tx.AddMessage(e.Context(), &toNobody), tx.AddEvent(e.Context(), &event))
+		})
+		quoted := func() []string {
+			history, _, err := e.store.History(e.Context(), main, answer.Chat, parley.Page{Limit: 10})
+			e.must(err)
+			events, err := e.store.EventsAt(e.Context(), []int64{event.Seq})
+			e.must(err)
+			alone := e.message(answer)
+			e.must(e.store.AddQuoted(e.Context(), &alone))
+			at, err := e.store.MessageAt(e.Context(), answer.Seq)
+			e.must(err)
+			e.same("the message", at.Ref(), answer.Ref())
+			return []string{history[0].QuotedBody, history[1].QuotedBody, events[0].Message.QuotedBody, alone.QuotedBody}
+		}
+		e.same("quoted", quoted(), []string{"", "tea?", "tea?", "tea?"})
+		e.tx(func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), main, question.Ref()) })
+		e.same("quoted after it was erased", quoted(), []string{"", "", "", ""})
+	},
+
 	"files that messages name are listed": func(e *env) {
 		e.channel(main)
 		if keys, last, err := e.store.MessageFiles(e.Context(), 0); len(keys) != 0 || last != 0 || err != nil {

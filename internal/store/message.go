@@ -3,11 +3,13 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
-	"parley/internal/store/sqldb"
+	"strconv"
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 const (
@@ -40,6 +42,11 @@ func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref par
 		return parley.Message{}, parley.ErrAmbiguous
 	}
 	return found[0], nil
+}
+
+// MessageAt finds a message of any channel by its seq.
+func (r Reader) MessageAt(ctx context.Context, seq int64) (parley.Message, error) {
+	return one(r.with(ctx), readMessages+`WHERE message.seq = $1`, []any{seq}, scanMessage)
 }
 
 // Messages reads messages of a channel by their seqs.
@@ -278,6 +285,39 @@ func (r Reader) addReactions(messages []parley.Message) error {
 	return err
 }
 
+// addQuoted fills in the texts of the messages that messages reply to.
+func (r Reader) addQuoted(messages []parley.Message) error {
+	bySeq := map[int64]*parley.Message{}
+	var seqs []int64
+	for i := range messages {
+		if m := &messages[i]; m.ReplyTo != "" {
+			bySeq[m.Seq], seqs = m, append(seqs, m.Seq)
+		}
+	}
+	_, err := listIn(r, `SELECT reply.seq, quoted.body FROM message AS reply
+		JOIN message AS quoted ON quoted.id = reply.reply_to AND quoted.chat = reply.chat
+		WHERE quoted.status <> `+statusDeleted+` AND quoted.position IS NOT NULL AND reply.seq IN `, ``, nil, seqs,
+		func(row scanner) (seq int64, err error) {
+			var body string
+			if err = row.Scan(&seq, &body); err == nil {
+				bySeq[seq].QuotedBody = body
+			}
+			return seq, err
+		})
+	return err
+}
+
+// AddQuoted fills in the text of the message that a message replies to.
+func (r Reader) AddQuoted(ctx context.Context, m *parley.Message) error {
+	one := []parley.Message{*m}
+	err := r.with(ctx).addQuoted(one)
+	m.QuotedBody = one[0].QuotedBody
+	return err
+}
+
+// statusDeleted is the status of deleted messages in statements.
+var statusDeleted = strconv.Itoa(int(parley.Deleted))
+
 // History reads a chat's messages, newest first, with their reactions, and returns their number. Positions have no gaps,
 // so a page is a range of positions and every page costs the same.
 func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) (
@@ -296,7 +336,7 @@ func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat pa
 	if err != nil {
 		return nil, 0, err
 	}
-	return messages, total, r.addReactions(messages)
+	return messages, total, errors.Join(r.addReactions(messages), r.addQuoted(messages))
 }
 
 // SetResend stores the encrypted text of a message whose channel stores no text, so that it can be sent again.

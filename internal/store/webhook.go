@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failing_ms, failures`
+	webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failing_ms, failures, signed_media`
 	readWebhooks   = `SELECT ` + webhookColumns + `, lost, lost_at FROM webhook `
 )
 
@@ -29,7 +29,7 @@ func scanWebhook(row scanner) (parley.Webhook, error) {
 	var types []byte
 	var created, disabled, failing, failingFor, lost int64
 	if err := row.Scan(&w.ID, &w.URL, &w.Channel, &types, &created, &w.Cursor, &disabled, &w.Reason,
-		&failing, &failingFor, &w.Failures, &w.Lost, &lost); err != nil {
+		&failing, &failingFor, &w.Failures, &w.SignedMedia, &w.Lost, &lost); err != nil {
 		return w, err
 	}
 	if err := json.Unmarshal(types, &w.Types); err != nil {
@@ -64,9 +64,9 @@ func (t *Tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
 		}
 	}
 	return t.revised(t.add(`INSERT INTO webhook (`+webhookColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
 		string(w.ID), w.URL, string(w.Channel), types, millis(w.CreatedAt), w.Cursor,
-		millis(w.DisabledAt), w.Reason, millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures)))
+		millis(w.DisabledAt), w.Reason, millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), flag(w.SignedMedia)))
 }
 
 // UpdateWebhook stores a webhook except its cursor and losses. For one that is enabled again it reports the events that
@@ -77,9 +77,9 @@ func (t *Tx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
 		return err
 	}
 	if err := t.change(`UPDATE webhook SET url = $1, channel = $2, types = $3, created_at = $4, disabled_at = $5, reason = $6,
-		failing_since = $7, failing_ms = $8, failures = $9 WHERE id = $10`,
+		failing_since = $7, failing_ms = $8, failures = $9, signed_media = $10 WHERE id = $11`,
 		w.URL, string(w.Channel), types, millis(w.CreatedAt), millis(w.DisabledAt), w.Reason,
-		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), string(w.ID)); err != nil {
+		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), flag(w.SignedMedia), string(w.ID)); err != nil {
 		return err
 	}
 	return t.revised(t.reportGaps(ctx))

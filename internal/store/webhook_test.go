@@ -14,6 +14,7 @@ func fullWebhook(id parley.WebhookID) parley.Webhook {
 		ID: id, URL: "https://crm.example.com/hook?a=1", Channel: main,
 		Types: []parley.EventType{parley.MessageReceived, parley.OTPFailed}, CreatedAt: start, Cursor: 7,
 		DisabledAt: start.Add(time.Hour), Reason: "a reason", FailingSince: start.Add(time.Minute), FailingFor: time.Second, Failures: 12,
+		SignedMedia: true,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"parley"
 	"parley/internal/parleytest"
 )
 
@@ -372,7 +373,7 @@ func codeHidden(t *testing.T, e *parleytest.Env) {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
 	for _, event := range events {
-		if body, err := event.Body(); err != nil || strings.Contains(string(body), code) {
+		if body, err := event.Body(parley.MediaLinks{}.Plain); err != nil || strings.Contains(string(body), code) {
 			t.Errorf("an event holds the code: %s, %v", body, err)
 		}
 	}

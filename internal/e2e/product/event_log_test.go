@@ -98,7 +98,7 @@ func (l *eventLog) bodies() [][]byte {
 			l.T.Fatal(err)
 		}
 		for i := range events {
-			body, err := events[i].Body()
+			body, err := events[i].Body(parley.MediaLinks{}.Plain)
 			if err != nil {
 				l.T.Fatal(err)
 			}

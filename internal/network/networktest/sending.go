@@ -65,6 +65,9 @@ func sameContent(got, want parley.Content) error {
 			return fmt.Errorf("got %+v, want %+v", got, want)
 		}
 	}
+	if want, ok := want.(parley.Contacts); ok && !slices.Equal(got.(parley.Contacts).Cards, want.Cards) {
+		return fmt.Errorf("got %+v, want %+v", got, want)
+	}
 	media := parley.MediaOf(want)
 	if media == nil {
 		return nil

@@ -134,7 +134,7 @@ func composeLocation(c parley.Location, quote *waE2E.ContextInfo) (*waE2E.Messag
 		return nil, network.Refuse(parley.Refused, "The longitude is not a number.")
 	}
 	return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
-		DegreesLatitude: &latitude, DegreesLongitude: &longitude, Name: nonEmpty(c.Title), ContextInfo: quote,
+		DegreesLatitude: &latitude, DegreesLongitude: &longitude, Name: nonEmpty(c.Title), Address: nonEmpty(c.Address), ContextInfo: quote,
 	}}, nil
 }
 

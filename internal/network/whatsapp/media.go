@@ -123,7 +123,7 @@ type fileReference struct {
 	EncSHA256 []byte              `json:"enc_sha256,omitempty"` // of the ciphertext on the server
 	Chat      string              `json:"chat,omitempty"`       // with ID, names the message to the account's phone
 	ID        types.MessageID     `json:"id,omitempty"`
-	Content   []byte              `json:"content,omitempty"` // the file itself, if the message contains it
+	Content   []byte              `json:"content,omitempty"` // the file itself, of a contact card that an earlier version stored
 }
 
 // These make it a file that whatsmeow can download.
@@ -141,21 +141,20 @@ func (r *fileReference) isValid() bool {
 
 // reference returns the reference of a message's file; nil if it has none or it cannot be fetched.
 func (conn *connection) reference(info *types.MessageInfo, p parsed) []byte {
-	r := fileReference{Content: p.data}
-	if f := p.file; f != nil {
-		r = fileReference{
-			Kind: whatsmeow.GetMediaType(f), Path: f.GetDirectPath(), Key: f.GetMediaKey(), Chat: info.Chat.String(), ID: info.ID,
-			SHA256: f.GetFileSHA256(), EncSHA256: f.GetFileEncSHA256(),
-		}
-		switch {
-		case f.GetFileLength() > uint64(conn.s.d.mediaLimits.maxBytes):
-			conn.log.Warnf("the file of message %s is too large to be fetched", info.ID)
-			return nil
-		case !r.isValid():
-			conn.log.Warnf("the file of message %s has no address or no key, and cannot be fetched", info.ID)
-			return nil
-		}
-	} else if p.data == nil {
+	f := p.file
+	if f == nil {
+		return nil
+	}
+	r := fileReference{
+		Kind: whatsmeow.GetMediaType(f), Path: f.GetDirectPath(), Key: f.GetMediaKey(), Chat: info.Chat.String(), ID: info.ID,
+		SHA256: f.GetFileSHA256(), EncSHA256: f.GetFileEncSHA256(),
+	}
+	switch {
+	case f.GetFileLength() > uint64(conn.s.d.mediaLimits.maxBytes):
+		conn.log.Warnf("the file of message %s is too large to be fetched", info.ID)
+		return nil
+	case !r.isValid():
+		conn.log.Warnf("the file of message %s has no address or no key, and cannot be fetched", info.ID)
 		return nil
 	}
 	raw, err := json.Marshal(r)

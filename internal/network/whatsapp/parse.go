@@ -14,7 +14,6 @@ type parsed struct {
 	content parley.Content // nil: nothing to show
 	replyTo parley.MessageID
 	file    fileMessage // the file to fetch; nil: none
-	data    []byte      // the file itself, if the message contains it
 }
 
 // parse reads an inbound message. Unsupported content becomes a text, so that it is visible.
@@ -42,17 +41,18 @@ func parse(m *waE2E.Message) parsed {
 		return parseFile(m.DocumentWithCaptionMessage.GetMessage().GetDocumentMessage())
 	case m.LocationMessage != nil:
 		x := m.LocationMessage
-		return parsed{content: locationOf(x.GetName(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
+		return parsed{content: locationOf(x.GetName(), x.GetAddress(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
 			replyTo: quoted(x.GetContextInfo())}
 	case m.LiveLocationMessage != nil:
 		x := m.LiveLocationMessage
-		return parsed{content: locationOf(x.GetCaption(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
+		return parsed{content: locationOf(x.GetCaption(), "", x.GetDegreesLatitude(), x.GetDegreesLongitude()),
 			replyTo: quoted(x.GetContextInfo())}
 	case m.ContactMessage != nil:
 		x := m.ContactMessage
-		return contactCard(x.GetDisplayName(), x.GetVcard(), x.GetContextInfo())
+		return parseCards(x.GetDisplayName(), []*waE2E.ContactMessage{x}, x.GetContextInfo())
 	case m.ContactsArrayMessage != nil:
-		return parseCards(m.ContactsArrayMessage)
+		x := m.ContactsArrayMessage
+		return parseCards(x.GetDisplayName(), x.GetContacts(), x.GetContextInfo())
 	case pollOf(m) != nil:
 		return parsePoll(pollOf(m))
 	}
@@ -155,23 +155,29 @@ func limitThumbnail(thumbnail []byte) []byte {
 	return thumbnail
 }
 
-func locationOf(title string, latitude, longitude float64) parley.Location {
+func locationOf(title, address string, latitude, longitude float64) parley.Location {
 	degrees := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	return parley.Location{Title: stripNUL(title), Latitude: degrees(latitude), Longitude: degrees(longitude)}
+	return parley.Location{Title: stripNUL(title), Address: stripNUL(address), Latitude: degrees(latitude), Longitude: degrees(longitude)}
 }
 
-// contactCard makes a file of a contact card, as phones understand it.
-func contactCard(name, vcard string, c *waE2E.ContextInfo) parsed {
-	media := parley.Media{MIME: "text/vcard", Filename: stripNUL(name) + ".vcf", Size: int64(len(vcard))}
-	return parsed{content: parley.File{Caption: stripNUL(name), Media: media}, replyTo: quoted(c), data: []byte(vcard)}
-}
+// Bounds of contact cards that a stranger sends: they are repeated in every event of the message.
+const (
+	maxCards     = 257 // as many as a phone sends
+	maxCardBytes = 256 << 10
+)
 
-func parseCards(x *waE2E.ContactsArrayMessage) parsed {
-	var all []string
-	for _, c := range x.GetContacts() {
-		all = append(all, c.GetVcard())
+// parseCards reads contact cards. Beyond the bounds only names are read.
+func parseCards(title string, from []*waE2E.ContactMessage, c *waE2E.ContextInfo) parsed {
+	cards := make([]parley.ContactCard, 0, min(len(from), maxCards))
+	size := 0
+	for _, x := range from[:min(len(from), maxCards)] {
+		card := parley.ContactCard{Name: shorten(stripNUL(x.GetDisplayName()), maxCardName)}
+		if size += len(x.GetVcard()); size <= maxCardBytes {
+			card.VCard = stripNUL(x.GetVcard())
+		}
+		cards = append(cards, card)
 	}
-	return contactCard(x.GetDisplayName(), strings.Join(all, "\n"), x.GetContextInfo())
+	return parsed{content: parley.Contacts{Title: stripNUL(title), Cards: cards}, replyTo: quoted(c)}
 }
 
 // pollOf returns the poll of any message version.
@@ -194,6 +200,16 @@ func parsePoll(x *waE2E.PollCreationMessage) parsed {
 }
 
 func quoted(c *waE2E.ContextInfo) parley.MessageID { return parley.MessageID(c.GetStanzaID()) }
+
+const maxCardName = 255
+
+// shorten cuts a text after a number of bytes.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
 
 // stripNUL removes bytes that databases cannot store in text.
 func stripNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

@@ -82,10 +82,13 @@ func TestKindsOfMessages(t *testing.T) {
 			DegreesLongitude: new(106.25), Caption: new("me")}},
 			parley.Location{Title: "me", Latitude: "-6.5", Longitude: "106.25"}, "", nil},
 		"a contact": {&waE2E.Message{ContactMessage: &waE2E.ContactMessage{DisplayName: new("Cici"), Vcard: new("BEGIN:VCARD")}},
-			parley.File{Caption: "Cici"}, "", []byte("BEGIN:VCARD")},
+			parley.Contacts{Title: "Cici", Cards: []parley.ContactCard{{Name: "Cici", VCard: "BEGIN:VCARD"}}}, "", nil},
 		"contacts": {&waE2E.Message{ContactsArrayMessage: &waE2E.ContactsArrayMessage{DisplayName: new("2 people"),
-			Contacts: []*waE2E.ContactMessage{{Vcard: new("A")}, {Vcard: new("B")}}}},
-			parley.File{Caption: "2 people"}, "", []byte("A\nB")},
+			Contacts: []*waE2E.ContactMessage{{DisplayName: new("Ani"), Vcard: new("A")}, {DisplayName: new("Budi"), Vcard: new("B\x00")}}}},
+			parley.Contacts{Title: "2 people", Cards: []parley.ContactCard{{Name: "Ani", VCard: "A"}, {Name: "Budi", VCard: "B"}}}, "", nil},
+		"a place with an address": {&waE2E.Message{LocationMessage: &waE2E.LocationMessage{DegreesLatitude: new(-6.5),
+			DegreesLongitude: new(106.25), Name: new("Monas"), Address: new("Jalan Medan Merdeka")}},
+			parley.Location{Title: "Monas", Address: "Jalan Medan Merdeka", Latitude: "-6.5", Longitude: "106.25"}, "", nil},
 		"a poll": {&waE2E.Message{PollCreationMessageV3: &waE2E.PollCreationMessage{Name: new("Tea?"),
 			SelectableOptionsCount: new(uint32(1)),
 			Options:                []*waE2E.PollCreationMessage_Option{{OptionName: new("yes")}, {OptionName: new("no")}}}},
@@ -121,6 +124,9 @@ func checkContent(t *testing.T, got, want parley.Content) {
 	}
 	if place, ok := want.(parley.Location); ok && got != parley.Content(place) {
 		t.Errorf("it is at %+v", got)
+	}
+	if cards, ok := want.(parley.Contacts); ok && !slices.Equal(got.(parley.Contacts).Cards, cards.Cards) {
+		t.Errorf("the cards are %+v", got)
 	}
 }
 

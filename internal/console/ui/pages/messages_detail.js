@@ -123,6 +123,7 @@ const facts = (m) => [
   [t('type'), m.otp ? `${m.type} · otp` : m.type],
   [t('replyTo'), m.reply_to && html`<a class="mono" href=${href('/messages', { open: `${m.channel}.${m.reply_to}` })}>${m.reply_to}</a>`],
   [t('file'), m.media && html`<bdi>${mask(m.media.filename || m.type)}</bdi> <span class="muted">${m.media.mimetype} · ${bytes(m.media.bytes)}</span>`],
+  [t('contacts'), m.contacts?.length > 0 && m.contacts.map((card) => html`<bdi>${mask(card.name)}</bdi> <${Copy} text=${card.vcard} what=${t('contacts')} /> `)],
   [t('request'), m.request_id && html`<${Mono} text=${m.request_id} what=${t('request')} />`],
   [t('key'), m.idempotency_key && html`<${Mono} text=${m.idempotency_key} what=${t('key')} />`],
 ];

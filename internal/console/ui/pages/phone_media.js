@@ -105,7 +105,7 @@ const land = ['12 24 24 19 52 20 85 22 98 27 86 31 98 38 103 28 115 31 124 38 11
 
 /** A place: the earth drawn from memory, a pin and the coordinates. No tiles are fetched. */
 export function Place({ m }) {
-  const { latitude, longitude, title } = m.location;
+  const { latitude, longitude, title, address } = m.location;
   const [x, y] = [Number(longitude) + 180, 90 - Number(latitude)];
   return html`<figure class="place">
     <svg viewBox="0 0 360 150" role="img" aria-label=${t('mapOf', { place: `${latitude}, ${longitude}` })}>
@@ -113,6 +113,6 @@ export function Place({ m }) {
       <path class="land" d=${land} />
       <path class="pin" d="M${x} ${y}l-7-14a8 8 0 1 1 14 0z" /><circle class="hole" cx=${x} cy=${y - 18} r="3" />
     </svg>
-    <figcaption>${title && html`<bdi>${mask(title)}</bdi> `}<span class="muted mono-num">${mask(`${latitude}, ${longitude}`)}</span></figcaption>
+    <figcaption>${[title, address].filter(Boolean).map((line) => html`<bdi>${mask(line)}</bdi> `)}<span class="muted mono-num">${mask(`${latitude}, ${longitude}`)}</span></figcaption>
   </figure>`;
 }

@@ -43,6 +43,7 @@ export function Endpoint({ webhook: w, figures, onChange, onGone }) {
       [t('address'), html`<bdi>${w.url}</bdi> <${Copy} text=${w.url} what=${t('address')} />`],
       ['ID', html`<span class="mono">${w.id}</span> <${Copy} text=${w.id} what="ID" />`],
       [core('page.channel'), w.channel || t('every')],
+      [t('mediaLinks'), w.media_links === 'signed' && t('signedLinks')],
       [t('events'), w.events.length ? w.events.join(', ') : t('every')],
       [t('day'), !w.failing_since && figures?.all > 0 && `${percent(figures.good, figures.all)} (${figures.good} / ${figures.all})`],
       [t('last'), figures?.last && html`<a href=${href('/webhooks/deliveries', { open: figures.last.id })}><${Result} d=${figures.last} /></a>`],
@@ -105,12 +106,12 @@ export function EndpointForm({ webhooks, onDone }) {
 function Fields({ webhook: w, close, onDone }) {
   const [made, setMade] = useState(null);
   const some = w?.events.length > 0;
-  const form = useForm({ url: w?.url || '', channel: w?.channel || '', which: some ? 'some' : 'all', events: new Set(w?.events) }, async (values) => {
+  const form = useForm({ url: w?.url || '', channel: w?.channel || '', which: some ? 'some' : 'all', events: new Set(w?.events), signed: w?.media_links === 'signed' }, async (values) => {
     const { data } = w ? await api.patch(`/manage/webhooks/${w.id}`, wanted(values)) : await api.post('/manage/webhooks', wanted(values));
     if (w) close(); else setMade(data);
     await onDone();
   });
-  const wanted = ({ url, channel, which, events }) => ({ url, ...(channel && !w && { channel }), ...((which === 'some' || w) && { events: which === 'some' ? types.filter((type) => events.has(type)) : [] }) });
+  const wanted = ({ url, channel, which, events, signed }) => ({ url, ...((signed || w) && { media_links: signed ? 'signed' : 'token' }), ...(channel && !w && { channel }), ...((which === 'some' || w) && { events: which === 'some' ? types.filter((type) => events.has(type)) : [] }) });
   const { values, errors } = form;
   if (made) {
     return html`<${Note} kind="good" title=${t('added')}>${t('addedText')}<//><h3>${t('secret')}</h3><${Code} wrap text=${made.secret} what=${t('secret')} />
@@ -122,6 +123,7 @@ function Fields({ webhook: w, close, onDone }) {
     ${w ? html`<p class="hint">${t('channelStays', { channel: w.channel || t('every') })}</p>` : html`<${Field} form=${form} name="channel" type="select" label=${core('page.channel')} options=${[['', t('everyChannel')], ...channels.value.map((one) => one.code)]} />`}
     <${Field} form=${form} name="which" path="events" type="radio" label=${t('events')} options=${[['all', t('everyEvent')], ['some', t('onlyThese')]]} />
     ${values.which === 'some' && html`<div class="event-list" role="group" aria-label=${t('onlyThese')}>${types.map((type) => html`<label key=${type} class="choice"><input type="checkbox" checked=${values.events.has(type)} onChange=${turn(type)} /><span class="mono">${type}</span></label>`)}</div>`}
+    <${Field} form=${form} name="signed" path="media_links" type="checkbox" label=${t('signedLinks')} />
     <div class="row"><${Submit} need="operator" form=${form} disabled=${values.which === 'some' && !values.events.size && !errors.events}>${w ? core('save') : t('add')}<//>
       <${AsCode} request=${{ method: w ? 'PATCH' : 'POST', path: `/api/manage/webhooks${w ? `/${w.id}` : ''}`, body: wanted(values) }} /></div>
   <//>`;
