@@ -40,6 +40,12 @@ func (id MediaID) Parse() (key string, seq int64, ok bool) {
 	return digits[:mediaKeyLength], seq, true
 }
 
+// UploadKey returns the digits of the id of an upload. ok is false if it is not one.
+func (id MediaID) UploadKey() (key string, ok bool) {
+	key, ok = strings.CutPrefix(string(id), mediaPrefix)
+	return key, ok && len(key) == mediaKeyLength
+}
+
 // MediaLink returns where a file is fetched.
 type MediaLink func(MediaID) string
 

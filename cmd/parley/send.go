@@ -1,20 +1,31 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"parley"
+	"parley/internal/client"
 )
 
 func (c *cli) send() *cobra.Command {
 	var replyTo string
+	var file fileToSend
 	cmd := &cobra.Command{
 		Use:   "send [CODE] NUMBER TEXT",
-		Short: "Send a text through a running server",
-		Long:  `Send a text through a running server and print the message's id. Without a code, the token's channel sends it.`,
+		Short: "Send a text or a file through a running server",
+		Long: `Send a text through a running server and print the message's id. Without a code, the token's channel sends it.
+With --image, --file or --voice it sends that file; TEXT is then its caption and may be left out.`,
 		Example: `  parley send demo +6281234567890 'Halo!'
-  parley send +6281234567890 'Halo!' --json`,
+  parley send +6281234567890 'Halo!' --json
+  parley send demo +6281234567890 'Foto baru' --image photo.jpg`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if file.isGiven() && len(args) < 3 {
+				return wantArgs("NUMBER", "[TEXT]")(cmd, args)
+			}
 			if len(args) < 3 {
 				return wantArgs("NUMBER", "TEXT")(cmd, args)
 			}
@@ -22,7 +33,7 @@ func (c *cli) send() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			code := ""
-			if len(args) == 3 {
+			if len(args) == 3 || file.isGiven() && len(args) == 2 && isCode(args) {
 				code, args = args[0], args[1:]
 			}
 			number, err := digits(args[0])
@@ -34,7 +45,11 @@ func (c *cli) send() *cobra.Command {
 				return err
 			}
 			body := texts("reply_to", replyTo)
-			body["contact_id"], body["message"] = parley.ContactOf(number), args[1]
+			body["contact_id"] = parley.ContactOf(number)
+			kind, err := file.addTo(cmd.Context(), cl, body, args[1:])
+			if err != nil {
+				return c.explain(cmd.Context(), cl, err)
+			}
 			var sent struct {
 				messageID
 				Status string `json:"status"`
@@ -43,7 +58,7 @@ func (c *cli) send() *cobra.Command {
 					Message string `json:"message"`
 				} `json:"error"`
 			}
-			r, err := cl.Post(cmd.Context(), "/api/send-message/text", body, &sent)
+			r, err := cl.Post(cmd.Context(), "/api/send-message/"+kind, body, &sent)
 			if err != nil {
 				return c.explain(cmd.Context(), cl, err)
 			}
@@ -56,6 +71,52 @@ func (c *cli) send() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the bare id of the message that this one replies to")
+	cmd.Flags().StringVar(&file.image, "image", "", "send the picture in this file")
+	cmd.Flags().StringVar(&file.file, "file", "", "send this file as a document")
+	cmd.Flags().StringVar(&file.voice, "voice", "", "send the sound in this file as a voice note")
+	cmd.MarkFlagsMutuallyExclusive("image", "file", "voice")
 	clientFlags(cmd)
 	return cmd
+}
+
+// fileToSend has the path of a file under the kind of message that it becomes; all empty: a text is sent.
+type fileToSend struct{ image, file, voice string }
+
+func (f *fileToSend) isGiven() bool { return cmp.Or(f.image, f.file, f.voice) != "" }
+
+// isCode reports whether the first of two arguments is a channel's code and the second a number, not a number and a caption.
+func isCode(args []string) bool {
+	_, first := digits(args[0])
+	_, second := digits(args[1])
+	return first != nil && second == nil
+}
+
+// addTo uploads the file and adds it or the text to the body of a send. It returns the kind of message.
+func (f *fileToSend) addTo(ctx context.Context, cl *client.Client, body map[string]any, text []string) (kind string, err error) {
+	if !f.isGiven() {
+		body["message"] = text[0]
+		return "text", nil
+	}
+	switch {
+	case f.image != "":
+		kind = "image"
+	case f.file != "":
+		kind = "file"
+	default:
+		kind = "voice"
+		if len(text) > 0 {
+			return "", fail(exitUsage, "A voice note has no caption. Leave TEXT out.")
+		}
+	}
+	if len(text) > 0 {
+		body["caption"] = text[0]
+	}
+	open, err := os.Open(cmp.Or(f.image, f.file, f.voice))
+	if err != nil {
+		return "", fail(exitUsage, "%v", err)
+	}
+	defer open.Close()
+	id, err := cl.Upload(ctx, open)
+	body["file"] = map[string]any{"url": id}
+	return kind, err
 }

@@ -98,6 +98,7 @@ type server struct {
 	links      parley.MediaLinks // to files
 	streams    *limit.Slots[parley.TokenID]
 	mcpCalls   *limit.Slots[parley.TokenID]
+	receiving  *limit.Slots[parley.ChannelCode] // uploads
 
 	fingerprints [][]byte // keys of request fingerprints: the first for new ones
 
@@ -122,6 +123,7 @@ func New(c Config) *API {
 		fetches:      limit.NewSlots[parley.TokenID](maxFetches),
 		streams:      limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
 		mcpCalls:     limit.NewSlots[parley.TokenID](mcpPerToken),
+		receiving:    limit.NewSlots[parley.ChannelCode](maxReceiving),
 		fingerprints: c.Keyring.Derive("idempotency"),
 		words:        readPairWords(),
 		pairings:     limit.NewBuckets[string](pairEvery, pairBurst),
@@ -178,6 +180,7 @@ func messagingRoutes(m *router, s *server) {
 
 	m.add("GET /api/messages", ofChannel, query, handle(s.listMessages))
 	m.add("GET /api/messages/{message_id}", ofChannel, query, handle(s.readMessage))
+	m.add("POST /api/media", ofChannel, upload, work{do: handle(s.addUpload).do, anywhere: true})
 	m.add("GET /api/media/{id}", ofChannel, nothing, work{do: s.readFile, signed: s.readSignedFile, anywhere: true})
 
 	m.add("GET /api/contact", ofChannel, query, handleString(onUsable(s.contacts)))

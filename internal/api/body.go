@@ -23,6 +23,7 @@ const (
 	body                      // the body, a JSON object
 	optionalBody              // the same; no body means an empty object
 	queryOrBody               // the query, or the body if the query has no message_id
+	upload                    // the body is a file
 	noRoute                   // a path or method that does not exist: nothing is read
 )
 
@@ -33,6 +34,9 @@ var errPublicTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 
 // readBody reads the whole body, even if the route has no fields: the idempotency key covers it.
 func (rt *route) readBody(r *request, w http.ResponseWriter) error {
 	hr, most, errLarger := r.http, int64(maxBody), errTooLarge
+	if rt.input == upload {
+		return nil // receiveUpload does, once the channel is known
+	}
 	if rt.access == public {
 		most, errLarger = maxPublicBody, errPublicTooLarge
 	}
@@ -69,7 +73,7 @@ func (rt *route) readFields(r *request) (err error) {
 		from = nothing
 	}
 	switch from {
-	case nothing:
+	case nothing, upload:
 		return nil
 	case query:
 		r.Form, err = r.reader.Query(r.http.URL.RawQuery)

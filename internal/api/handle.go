@@ -58,7 +58,8 @@ type request struct {
 	channel   parley.Channel // zero: the endpoint needs none
 	form.Form                // the fields of the body, or of the query
 	prefer    preference
-	quota     limit.Quota // the limit with the least left; no name: none
+	upload    *parley.Media // the received file, until it is an upload; nil: none
+	quota     limit.Quota   // the limit with the least left; no name: none
 
 	key      *parley.StoredResponse // stored with the work; nil: no idempotency key was sent
 	accepted bool                   // the work was accepted and the key stored with it
@@ -237,6 +238,12 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	}
 	if err := rt.checkNode(ctx, r); err != nil {
 		return a, err
+	}
+	if rt.input == upload {
+		defer rt.discardUpload(ctx, r)
+		if err := rt.receiveUpload(ctx, r, w); err != nil {
+			return a, err
+		}
 	}
 	if err := rt.readFields(r); err != nil {
 		return a, err

@@ -15,6 +15,7 @@ const (
 	limitFetches  = "media-fetch" // files fetched for a token: concurrently, and bytes per minute
 	limitQueue    = "send"        // waiting messages of a channel
 	limitStreams  = "streams"     // open event streams of a token
+	limitUploads  = "uploads"     // files of a channel that wait for a message
 )
 
 func (r *request) noteQuota(q limit.Quota) {

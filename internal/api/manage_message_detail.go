@@ -33,6 +33,8 @@ type statusAt struct {
 }
 
 type messageFile struct {
+	ID       parley.MediaID     `json:"id"`
+	URL      string             `json:"url"`
 	MIMEType string             `json:"mimetype"`
 	Filename string             `json:"filename"`
 	Bytes    int64              `json:"bytes"`
@@ -68,7 +70,7 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	if err := s.Store.AddQuoted(ctx, &m); err != nil {
 		return nil, err
 	}
-	s.addContent(&d, &m, events)
+	s.addContent(&d, &m, events, parley.MediaLinks{Base: s.baseURL(r.http)})
 	if d.Reactions, err = s.Store.Reactions(ctx, m.Seq); err != nil {
 		return nil, err
 	}
@@ -98,14 +100,14 @@ func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
 }
 
 // addContent adds the content beside the text, if it may be shown.
-func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley.Event) {
+func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley.Event, links parley.MediaLinks) {
 	if _, shown := s.showsContent(m); !shown {
 		return
 	}
-	if f := parley.MediaOf(m.Content); f != nil && !f.IsZero() {
-		d.Media = &messageFile{f.MIME, f.Filename, f.Size, f.Status()}
+	view := parley.ViewOf(m, links.Plain)
+	if f := view.Media; f != nil {
+		d.Media = &messageFile{f.ID, f.URL, f.MIMEType, f.Filename, f.Size, f.Status}
 	}
-	view := parley.ViewOf(m, s.links.Plain)
 	d.Quoted, d.Location, d.Contacts = view.Quoted, view.Location, view.Contacts
 	if c, ok := m.Content.(parley.Poll); ok && len(c.Options) > 0 {
 		d.Poll = pollOf(c, lastVote(events))

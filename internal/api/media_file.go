@@ -32,7 +32,7 @@ var errNoMedia = parley.Errorf(parley.NotFound, "This channel has no such file."
 
 // readFile serves the file of a message of the channel. The error for a file of another channel is that for no file.
 func (s *server) readFile(ctx context.Context, r *request) (response, error) {
-	m, err := s.messageOfFile(ctx, r)
+	m, err := s.messageOfFile(ctx, mediaID(r))
 	if err == nil && m.Channel != r.channel.Code {
 		err = errNoMedia
 	}
@@ -61,7 +61,7 @@ func (s *server) readSignedFile(ctx context.Context, r *request) (response, erro
 		return response{}, challenged(parley.Errorf(parley.Unauthenticated,
 			"This link is not valid. Use it unchanged, or fetch the file with a token."), true)
 	}
-	m, err := s.messageOfFile(ctx, r)
+	m, err := s.messageOfFile(ctx, mediaID(r))
 	if err != nil {
 		return response{}, err
 	}
@@ -70,9 +70,9 @@ func (s *server) readSignedFile(ctx context.Context, r *request) (response, erro
 
 func mediaID(r *request) parley.MediaID { return parley.MediaID(r.http.PathValue("id")) }
 
-// messageOfFile returns the message whose file the path names.
-func (s *server) messageOfFile(ctx context.Context, r *request) (parley.Message, error) {
-	_, seq, ok := mediaID(r).Parse()
+// messageOfFile returns the message that has a file; else errNoMedia.
+func (s *server) messageOfFile(ctx context.Context, id parley.MediaID) (parley.Message, error) {
+	_, seq, ok := id.Parse()
 	if !ok {
 		return parley.Message{}, errNoMedia
 	}
@@ -81,7 +81,7 @@ func (s *server) messageOfFile(ctx context.Context, r *request) (parley.Message,
 		return parley.Message{}, notFoundAs(err, errNoMedia)
 	}
 	_, shown := s.showsContent(&m)
-	if f := parley.MediaOf(m.Content); !shown || f == nil || parley.MediaIDOf(&m) != mediaID(r) {
+	if f := parley.MediaOf(m.Content); !shown || f == nil || parley.MediaIDOf(&m) != id {
 		return parley.Message{}, errNoMedia
 	}
 	return m, nil

@@ -46,7 +46,7 @@ type outgoing struct {
 // readers read a message of a pool, or one that a simulated phone sends, by its type.
 var readers = map[parley.Kind]func(form.Form) outgoing{
 	parley.KindText: readText, parley.KindImage: readImage, parley.KindVideo: readVideo, parley.KindFile: readFile,
-	parley.KindVoice: readPoolVoice, parley.KindLocation: readLocation, parley.KindContact: readContacts,
+	parley.KindVoice: readVoice, parley.KindLocation: readLocation, parley.KindContact: readContacts,
 }
 
 func readText(f form.Form) outgoing {
@@ -76,7 +76,7 @@ func readFile(f form.Form) outgoing {
 func readVideo(f form.Form) outgoing {
 	var p outgoing
 	if f.Has("videoUrl") && !f.Has("file") {
-		p = withSource(f, "videoUrl", f.Address("videoUrl"))
+		p = withSource(f, "videoUrl", &media.Source{URL: f.Address("videoUrl")})
 	} else {
 		p = readFileField(f)
 	}
@@ -87,21 +87,16 @@ func readVideo(f form.Form) outgoing {
 var audioPattern = regexp.MustCompile(`^https?://.*\.(opus|mp3|wav|ogg|aac|m4a)$`)
 
 func readVoice(f form.Form) outgoing {
+	if f.Has("file") && !f.Has("audioUrl") {
+		p := readFileField(f)
+		p.content = parley.Voice{}
+		return p
+	}
 	url := f.Address("audioUrl")
 	if url != "" && !audioPattern.MatchString(url) {
 		f.Fail("audioUrl", "must be the http or https address of an audio file, ending in .opus, .mp3, .wav, .ogg, .aac or .m4a (lower case).")
 	}
-	p := withSource(f, "audioUrl", url)
-	p.content = parley.Voice{}
-	return p
-}
-
-// readPoolVoice is readVoice for an item of a pool, which may use the field file instead.
-func readPoolVoice(f form.Form) outgoing {
-	if f.Has("audioUrl") || !f.Has("file") {
-		return readVoice(f)
-	}
-	p := readFileField(f)
+	p := withSource(f, "audioUrl", &media.Source{URL: url})
 	p.content = parley.Voice{}
 	return p
 }
@@ -164,23 +159,23 @@ func readFileField(f form.Form) outgoing {
 	inside, given := f.Object("file", false)
 	if !given {
 		if !f.Has("file") {
-			inside.Fail("url", "is required: the http or https address of the file to send.")
+			inside.Fail("url", "is required: the address of the file to send, or the id of an uploaded one.")
 		}
 		return outgoing{replyTo: f.ReplyTo(), form: f}
 	}
-	p := withSource(f, "file.url", inside.Address("url"))
+	p := withSource(f, "file.url", fileSource(inside, "url"))
 	p.source.Filename = inside.OptionalText("filename", 0, 255)
-	p.source.MIME = inside.OptionalText("mimeType", 0, 255)
-	if kind := p.source.MIME; kind != "" {
+	if kind := inside.OptionalText("mimeType", 0, 255); kind != "" {
 		if name, _, err := mime.ParseMediaType(kind); err != nil || !strings.Contains(name, "/") {
 			inside.Fail("mimeType", "must be a media type, for example image/jpeg.")
 		}
+		p.source.MIME = kind
 	}
 	return p
 }
 
-func withSource(f form.Form, name, url string) outgoing {
-	return outgoing{source: &media.Source{URL: url}, field: f.Path(name), replyTo: f.ReplyTo(), form: f}
+func withSource(f form.Form, name string, src *media.Source) outgoing {
+	return outgoing{source: src, field: f.Path(name), replyTo: f.ReplyTo(), form: f}
 }
 
 func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p outgoing) error {
@@ -199,7 +194,9 @@ func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p o
 }
 
 // drafts fetches the files and returns drafts. A file that cannot be fetched fails its field.
-func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, items []outgoing) ([]gateway.Draft, error) {
+func (s *server) drafts(
+	ctx context.Context, r *request, channel parley.ChannelCode, to parley.ContactID, items []outgoing,
+) ([]gateway.Draft, error) {
 	if err := s.mayFetch(r.token.ID, items); err != nil {
 		return nil, err
 	}
@@ -223,7 +220,7 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, it
 				}
 				<-slots
 			}()
-			drafts[i].Content, errs[i] = s.fetch(ctx, r.token.ID, p)
+			drafts[i].Content, errs[i] = s.fetch(ctx, r.token.ID, channel, p)
 		})
 	}
 	wg.Wait()
@@ -247,7 +244,7 @@ func (p outgoing) needsWork() bool {
 }
 
 func (s *server) mayFetch(token parley.TokenID, items []outgoing) error {
-	if !slices.ContainsFunc(items, func(p outgoing) bool { return p.source != nil }) {
+	if !slices.ContainsFunc(items, func(p outgoing) bool { return isFetched(p.source) }) {
 		return nil
 	}
 	if q := s.mediaLeft(token); q.Refused {
@@ -271,10 +268,13 @@ func (s *server) mediaLeft(token parley.TokenID) limit.Quota {
 
 // fetch fetches the file or the preview of a message within the token's limits. A text does not wait: it is sent
 // without a preview instead.
-func (s *server) fetch(ctx context.Context, token parley.TokenID, p outgoing) (_ parley.Content, err error) {
+func (s *server) fetch(ctx context.Context, token parley.TokenID, channel parley.ChannelCode, p outgoing) (_ parley.Content, err error) {
 	wait := fetchWait
-	if p.source == nil {
+	switch {
+	case p.source == nil:
 		wait = 0
+	case !isFetched(p.source): // no other server holds it up
+		wait = fetchTime
 	}
 	if !s.fetches.Acquire(token, ctx.Done(), wait) {
 		if p.source == nil {
@@ -288,8 +288,12 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, p outgoing) (_
 			s.fetched.Add(token, int64(n), time.Now())
 		}
 	}
-	if p.source != nil {
+	if isFetched(p.source) {
 		p.source.OnRead = count
+	} else if p.source != nil {
+		if err := s.openSource(ctx, channel, p.source); err != nil {
+			return p.content, err
+		}
 	}
 	switch c := p.content.(type) {
 	case parley.Text:

@@ -7,7 +7,6 @@ import (
 
 	"parley"
 	"parley/internal/api/form"
-	"parley/internal/media"
 )
 
 const (
@@ -49,7 +48,7 @@ func (s *server) sendPool(ctx context.Context, r *request) (response, error) {
 	if err := s.checkPoolOwner(ctx, channel); err != nil {
 		return response{}, err
 	}
-	drafts, err := s.drafts(ctx, r, to, items)
+	drafts, err := s.drafts(ctx, r, channel, to, items)
 	if err != nil {
 		return response{}, err
 	}
@@ -133,12 +132,8 @@ func readStrings(item form.Form, kind parley.Kind) []outgoing {
 			p.content = parley.Text{Body: f.Text(index, 1, 4096)}
 			p.preview, p.highQuality = true, true
 		} else {
-			url := f.Text(index, 1, form.MaxURL)
-			if url != "" {
-				url = f.CheckAddress(index, url)
-			}
 			p.content = notFetched[kind]
-			p.source, p.field = &media.Source{URL: url}, f.Path(index)
+			p.source, p.field = fileSource(f, index), f.Path(index)
 		}
 		items = append(items, p)
 	})

@@ -44,7 +44,7 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 	if err := r.Failed(repliesInChat); err != nil {
 		return nil, err
 	}
-	drafts, err := s.drafts(ctx, r, parley.ContactOf(r.number()), []outgoing{p})
+	drafts, err := s.drafts(ctx, r, r.channel.Code, parley.ContactOf(r.number()), []outgoing{p})
 	if err != nil {
 		return nil, err
 	}

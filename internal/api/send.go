@@ -53,7 +53,7 @@ func sending(s *server, read func(form.Form) outgoing) work {
 		if !p.needsWork() { // the common case
 			return gateway.Draft{To: to, Content: p.content, ReplyTo: p.replyTo}, nil
 		}
-		drafts, err := s.drafts(ctx, r, to, []outgoing{p})
+		drafts, err := s.drafts(ctx, r, r.channel.Code, to, []outgoing{p})
 		if err != nil {
 			return gateway.Draft{}, err
 		}

@@ -12,8 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+
+	"parley"
 )
 
 // Client calls one server with one token.
@@ -70,6 +75,18 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	return c.CallWith(ctx, method, path, query, nil, body, data)
 }
 
+// Upload sends a file for later messages, and returns its id.
+func (c *Client) Upload(ctx context.Context, file *os.File) (parley.MediaID, error) {
+	name := filepath.Base(file.Name())
+	header := http.Header{"Content-Type": {"application/octet-stream"}, // the server finds out the type
+		"Content-Disposition": {mime.FormatMediaType("attachment", map[string]string{"filename": name})}}
+	var data struct {
+		ID parley.MediaID `json:"id"`
+	}
+	_, err := c.CallWith(ctx, http.MethodPost, "/api/media", nil, header, file, &data)
+	return data.ID, err
+}
+
 // CallWith is Call with more header fields.
 func (c *Client) CallWith(ctx context.Context, method, path string, query url.Values, header http.Header, body, data any) (*Response,
 	error) {
@@ -93,7 +110,7 @@ func (c *Client) CallWith(ctx context.Context, method, path string, query url.Va
 	return r, nil
 }
 
-// Open makes a request and returns the response. The caller closes its body.
+// Open makes a request and returns the response. The caller closes its body. A body that is a reader is sent as it is.
 func (c *Client) Open(ctx context.Context, method, path string, query url.Values, header http.Header, body any) (*http.Response, error) {
 	req, err := c.request(ctx, method, path, query, body)
 	if err != nil {
@@ -125,7 +142,9 @@ func (c *Client) Open(ctx context.Context, method, path string, query url.Values
 
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
 	var content io.Reader
-	if body != nil {
+	if raw, ok := body.(io.Reader); ok {
+		content = io.NopCloser(raw) // the caller closes it
+	} else if body != nil {
 		encoded, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
@@ -139,6 +158,13 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	req, err := http.NewRequestWithContext(ctx, method, address, content)
 	if err != nil {
 		return nil, fmt.Errorf("the server's address: %w", err)
+	}
+	if file, ok := body.(*os.File); ok {
+		info, err := file.Stat()
+		if err != nil {
+			return nil, err
+		}
+		req.ContentLength = info.Size()
 	}
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"parley"
@@ -80,6 +82,10 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 		n, err := tx.PurgeEvents(ctx, now.Add(-retention), most, purgeBatch)
 		encrypted := now.Add(-encryptedRetention)
 		return n == purgeBatch, nil, errors.Join(err, tx.EraseEncrypted(ctx, encrypted), tx.PurgeResends(ctx, encrypted))
+	})
+	run("purge uploads", func(tx *store.Tx) (bool, []parley.Media, error) {
+		files, err := tx.PurgeUploads(ctx, now.Add(-parley.UploadLife), purgeBatch)
+		return len(files) == purgeBatch, files, err
 	})
 	run("purge deleted channels and webhooks", purgeDeleted(ctx)) // the rest of a purge that a crash interrupted
 }
@@ -190,6 +196,13 @@ func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string,
 			delete(orphans, key)
 		}
 		more, seq = next > seq, next
+	}
+	uploads, err := g.Store.UploadsAmong(ctx, slices.Collect(maps.Keys(orphans)))
+	if err != nil {
+		return after, err
+	}
+	for _, key := range uploads {
+		delete(orphans, key)
 	}
 	var errs []error
 	for key := range orphans {

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // TestOrphansAreRemoved leaves files behind as a process does that dies before it stores their message.
@@ -35,9 +36,14 @@ func TestOrphansAreRemoved(t *testing.T) {
 			}
 			return m.Key
 		}
-		orphan, young := keep(), keep()
+		orphan, young, uploaded := keep(), keep(), keep()
 		now := time.Now() // of the bubble, unlike the file system's
-		for key, age := range map[string]time.Duration{named: 30 * time.Hour, orphan: 24 * time.Hour, young: 23 * time.Hour} {
+		if err := b.store.Tx(t.Context(), func(tx *store.Tx) error {
+			return tx.AddUpload(t.Context(), parley.Upload{Key: uploaded, Channel: "demo", At: now})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for key, age := range map[string]time.Duration{named: 30 * time.Hour, orphan: 24 * time.Hour, young: 23 * time.Hour, uploaded: 30 * time.Hour} {
 			path := filepath.Join(b.media.String(), key[:2], key[2:4], key)
 			if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
 				t.Fatal(err)
@@ -57,9 +63,9 @@ func TestOrphansAreRemoved(t *testing.T) {
 		}
 		time.Sleep(11 * time.Minute)
 		synctest.Wait()
-		wants("after the start", map[string]bool{named: true, orphan: false, young: true})
+		wants("after the start", map[string]bool{named: true, orphan: false, young: true, uploaded: true})
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
-		wants("a day later", map[string]bool{named: true, orphan: false, young: false})
+		wants("a day later", map[string]bool{named: true, orphan: false, young: false, uploaded: false})
 	})
 }

@@ -25,25 +25,28 @@ type Source struct {
 	Filename string // empty: as the server or the address names it
 	MIME     string // empty: by content; used only if the content does not tell
 
+	// Open opens the file itself, which is then not fetched. URL says where it comes from.
+	Open func(ctx context.Context) (io.ReadCloser, error)
+
 	// OnRead gets the number of bytes as they are read; may be nil.
 	OnRead func(n int)
 }
 
 type fetched struct {
 	*draft
-	resp  *http.Response // without its body
+	resp  *http.Response // without its body; nil: it was not fetched
 	kind  string         // by content
 	media parley.Media   // source, size, hash and media key
 }
 
 // fetch fetches a file into a draft, which the caller discards. what names the file in error messages.
 func (l *Library) fetch(ctx context.Context, src Source, what string, limit int64) (*fetched, error) {
-	resp, err := l.fetcher.Get(ctx, src.URL)
+	body, resp, err := l.open(ctx, src)
 	if err != nil {
 		return nil, fetchError(what, limit, err)
 	}
-	defer resp.Body.Close()
-	if resp.ContentLength > limit {
+	defer body.Close()
+	if resp != nil && resp.ContentLength > limit {
 		return nil, tooLarge(what, limit)
 	}
 	d, err := l.newDraft()
@@ -51,12 +54,25 @@ func (l *Library) fetch(ctx context.Context, src Source, what string, limit int6
 		return nil, err
 	}
 	f := &fetched{draft: d, resp: resp}
-	if err := f.receive(countReads(resp.Body, src.OnRead), what, limit); err != nil {
+	if err := f.receive(countReads(body, src.OnRead), what, limit); err != nil {
 		d.discard()
 		return nil, err
 	}
 	f.media.Source = src.URL
 	return f, nil
+}
+
+// open returns the content of a source and, if it is fetched, the response.
+func (l *Library) open(ctx context.Context, src Source) (io.ReadCloser, *http.Response, error) {
+	if src.Open != nil {
+		body, err := src.Open(ctx)
+		return body, nil, err
+	}
+	resp, err := l.fetcher.Get(ctx, src.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	return resp.Body, resp, nil
 }
 
 func (f *fetched) receive(body io.Reader, what string, limit int64) error {
@@ -133,8 +149,11 @@ func nameOf(given string, resp *http.Response, kind string) string {
 	if name := safeName(given); name != "" {
 		return name
 	}
-	_, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Disposition"))
-	name := cmp.Or(safeName(params["filename"]), safeName(path.Base(resp.Request.URL.Path)), "file")
+	name := "file"
+	if resp != nil {
+		_, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Disposition"))
+		name = cmp.Or(safeName(params["filename"]), safeName(path.Base(resp.Request.URL.Path)), name)
+	}
 	if path.Ext(name) == "" {
 		name += extensions[bare(kind)]
 	}

@@ -80,6 +80,24 @@ func (l *Library) Receive(ctx context.Context, claimed parley.Media, fill func(*
 	return m, nil
 }
 
+// MaxUpload is how large a file may be that a caller sends for later messages.
+const MaxUpload = maxFile
+
+// Upload stores a file that a caller sends for later messages, under the id that it gets. Its claims are its type and its
+// name. A larger file than [MaxUpload] is ErrTooLarge.
+func (l *Library) Upload(ctx context.Context, claims parley.Media, body io.Reader) (parley.Media, error) {
+	given := claims.MIME
+	m, err := l.Receive(ctx, Claimed(claims), func(f *os.File) error {
+		n, err := io.Copy(f, io.LimitReader(body, MaxUpload+1))
+		if err == nil && n > MaxUpload {
+			err = ErrTooLarge
+		}
+		return err
+	})
+	m.MIME = documentType(m.MIME, given, m.Filename)
+	return m, err
+}
+
 // Store stores a file that was picked in a simulated phone.
 func (l *Library) Store(ctx context.Context, data []byte, filename string) (parley.Media, error) {
 	return l.Receive(ctx, Claimed(parley.Media{Filename: filename}), func(f *os.File) error {

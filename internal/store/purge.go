@@ -174,6 +174,7 @@ func purges(successor int64) []purge {
 		remove("chat", "id"), remove("alias", "(channel, contact)"), remove("idempotency", "(scope, key)"),
 		remove("otp_code", "seq"), remove("otp_link", "id"), remove("otp_reply", "seq"), remove("otp_stranger", "code"),
 		remove("otp_wrong", "(channel, minute)"), remove("otp_alarm", "(channel, type)"),
+		remove("upload", "id"), // the files become orphans
 		move("event"), move("delivery"),
 		remove("counter_minute", "(channel, minute, what, webhook)"), remove("counter_hour", "(channel, hour, what, webhook)"),
 	}

@@ -41,6 +41,7 @@ func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 		{"traces", traceTests},
 		{"moves", moveTests},
 		{"files to fetch", mediaFetchTests},
+		{"uploads", uploadTests},
 	} {
 		if len(only) > 0 && !slices.Contains(only, group.name) {
 			continue
