@@ -259,7 +259,7 @@ func (s *server) recentEvents(ctx context.Context, r *request) (any, error) {
 	}
 	rows := make([]jsontext.Value, 0, len(events))
 	for i := range events {
-		body, err := s.Feed.Render(&events[i])
+		body, err := s.Feed.Render(&events[i], s.Feed.Links.Plain)
 		if err != nil {
 			return nil, err
 		}
