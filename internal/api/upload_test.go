@@ -76,7 +76,7 @@ func TestUpload(t *testing.T) {
 	for what, r := range map[string]reply{
 		"a form": e.upload(e.main, asForm, "Content-Type", kind),
 		"bytes":  e.upload(e.main, bytes.NewReader(picture), "Content-Type", "image/png", "Content-Disposition", `attachment; filename="dot.png"`),
-		"a lie":  e.upload(e.main, bytes.NewReader(picture), "Content-Type", "text/html", "Content-Disposition", `attachment; filename=../dot.png`),
+		"a lie":  e.upload(e.main, bytes.NewReader(picture), "Content-Type", "text/html", "Content-Disposition", `attachment; filename="../dot.png"`),
 	} {
 		data := r.want(t, 200)
 		if data["mimetype"] != "image/png" || data["size"] != float64(len(picture)) || data["filename"] != "dot.png" {

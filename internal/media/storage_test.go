@@ -762,3 +762,36 @@ func TestBucketMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes were allocated for a file of %d", used, size)
 	}
 }
+
+// TestStorageReadsFromAnyPosition: callers fetch ranges of files.
+func TestStorageReadsFromAnyPosition(t *testing.T) {
+	for _, p := range places() {
+		t.Run(p.name, func(t *testing.T) {
+			l := openPlace(t, p.config(t))
+			m, err := l.Store(t.Context(), []byte("0123456789"), "a.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := l.Open(t.Context(), m.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for _, c := range []struct {
+				offset int64
+				whence int
+				want   string
+			}{{7, io.SeekStart, "789"}, {0, io.SeekStart, "0123456789"}, {-2, io.SeekEnd, "89"}, {-4, io.SeekCurrent, "6789"}, {10, io.SeekStart, ""}} {
+				if _, err := f.Seek(c.offset, c.whence); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(f); err != nil || string(got) != c.want {
+					t.Errorf("from %d: %q, %v", c.offset, got, err)
+				}
+			}
+			if _, err := f.Seek(-1, io.SeekStart); err == nil {
+				t.Error("a negative position is accepted")
+			}
+		})
+	}
+}
