@@ -75,6 +75,8 @@ var leastRole = map[string]parley.Role{
 	"POST /api/send-message/image":        parley.Support,
 	"POST /api/send-message/video":        parley.Support,
 	"POST /api/send-message/file":         parley.Support,
+	"POST /api/media":                     parley.Support,
+	"GET /api/media/{id}":                 parley.Viewer,
 	"POST /api/send-message/voice":        parley.Support,
 	"POST /api/send-message/location":     parley.Support,
 	"POST /api/send-message/poll":         parley.Support,

@@ -126,6 +126,9 @@ func TestEveryOperation(t *testing.T) {
 	// Reading.
 	do("GET", "/api/chat", "")
 	do("GET", "/api/chat/detail?limit=100&contact_id="+ayu, "")
+	do("POST", "/api/media", "a file", With("Content-Type", "text/plain"))
+	file := do("GET", "/api/messages/"+image.Text("data.message_id"), "").Text("data.media.id")
+	do("GET", "/api/media/"+file, "")
 	do("GET", "/api/chat/details?limit=2&offset=2&contact_id=6281234567890@s.us", "")
 	do("POST", "/api/chat/archive", fill.Replace(`{"contact_id":"AYU"}`))
 	do("POST", "/api/chat/un-archive", fill.Replace(`{"contact_id":"AYU"}`))
