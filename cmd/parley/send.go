@@ -23,6 +23,9 @@ With --image, --file or --voice it sends that file; TEXT is then its caption and
   parley send +6281234567890 'Halo!' --json
   parley send demo +6281234567890 'Foto baru' --image photo.jpg`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if len(file.image)+len(file.file)+len(file.voice) > len(file.path()) {
+				return fail(exitUsage, "Send one file: with --image, --file or --voice.")
+			}
 			if file.isGiven() && len(args) < 3 {
 				return wantArgs("NUMBER", "[TEXT]")(cmd, args)
 			}
@@ -74,7 +77,6 @@ With --image, --file or --voice it sends that file; TEXT is then its caption and
 	cmd.Flags().StringVar(&file.image, "image", "", "send the picture in this file")
 	cmd.Flags().StringVar(&file.file, "file", "", "send this file as a document")
 	cmd.Flags().StringVar(&file.voice, "voice", "", "send the sound in this file as a voice note")
-	cmd.MarkFlagsMutuallyExclusive("image", "file", "voice")
 	clientFlags(cmd)
 	return cmd
 }
@@ -82,7 +84,9 @@ With --image, --file or --voice it sends that file; TEXT is then its caption and
 // fileToSend has the path of a file under the kind of message that it becomes; all empty: a text is sent.
 type fileToSend struct{ image, file, voice string }
 
-func (f *fileToSend) isGiven() bool { return cmp.Or(f.image, f.file, f.voice) != "" }
+func (f *fileToSend) path() string { return cmp.Or(f.image, f.file, f.voice) }
+
+func (f *fileToSend) isGiven() bool { return f.path() != "" }
 
 // isCode reports whether the first of two arguments is a channel's code and the second a number, not a number and a caption.
 func isCode(args []string) bool {
@@ -111,7 +115,7 @@ func (f *fileToSend) addTo(ctx context.Context, cl *client.Client, body map[stri
 	if len(text) > 0 {
 		body["caption"] = text[0]
 	}
-	open, err := os.Open(cmp.Or(f.image, f.file, f.voice))
+	open, err := os.Open(f.path())
 	if err != nil {
 		return "", fail(exitUsage, "%v", err)
 	}

@@ -134,9 +134,13 @@ func tooLarge(what string, limit int64) *Error {
 	}
 }
 
-func wrongType(kind, wanted string) *Error {
+func wrongType(src Source, kind, wanted string) *Error {
+	it := "The address gives"
+	if src.Open != nil {
+		it, wanted = "The file is", strings.Replace(wanted, "the address of ", "", 1)
+	}
 	return &Error{
-		Sentence: fmt.Sprintf("The address gives %s, not %s.", bare(kind), wanted),
+		Sentence: fmt.Sprintf("%s %s, not %s.", it, bare(kind), wanted),
 		Cause:    &safehttp.Problem{Code: safehttp.BadType, Sentence: "The answer has the wrong type."},
 	}
 }

@@ -169,7 +169,7 @@ func (l *Library) Image(ctx context.Context, src Source) (parley.Media, error) {
 	}
 	defer f.discard()
 	if !isPicture(f.kind) {
-		return parley.Media{}, wrongType(f.kind, "an image. Send the address of a JPEG, PNG, WebP or GIF file")
+		return parley.Media{}, wrongType(src, f.kind, "an image. Send the address of a JPEG, PNG, WebP or GIF file")
 	}
 	if err := l.work(ctx, l.decoding, func() error { return describePicture(ctx, f.File, f.kind, &f.media) }); err != nil {
 		return parley.Media{}, pictureError(err)
@@ -185,7 +185,7 @@ func (l *Library) Video(ctx context.Context, src Source) (parley.Media, error) {
 	}
 	defer f.discard()
 	if !films[f.kind] {
-		return parley.Media{}, wrongType(f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
+		return parley.Media{}, wrongType(src, f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
 	}
 	describeVideo(f.File, f.kind, &f.media)
 	return l.finish(ctx, f, src, f.kind)

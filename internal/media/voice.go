@@ -41,7 +41,7 @@ func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
 	defer f.discard()
 	m, err := l.voice(ctx, f, src)
 	if errors.Is(err, errNoSound) {
-		return parley.Media{}, wrongType(f.kind, "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file")
+		return parley.Media{}, wrongType(src, f.kind, "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file")
 	}
 	return m, err
 }
