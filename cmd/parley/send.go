@@ -20,7 +20,6 @@ func (c *cli) send() *cobra.Command {
 		Long: `Send a text through a running server and print the message's id. Without a code, the token's channel sends it.
 With --image, --file or --voice it sends that file; TEXT is then its caption and may be left out.`,
 		Example: `  parley send demo +6281234567890 'Halo!'
-  parley send +6281234567890 'Halo!' --json
   parley send demo +6281234567890 'Foto baru' --image photo.jpg`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(file.image)+len(file.file)+len(file.voice) > len(file.path()) {
