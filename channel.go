@@ -168,7 +168,7 @@ func (c Channel) Usable() error {
 	case ChannelFailed:
 		remedy = fmt.Sprintf("See what is wrong with: parley channel show %s", c.Code)
 	}
-	return Errorf(BadRequest, "Channel %s is %s and cannot be used. %s", c.Code, c.State.Status, remedy)
+	return Errorf(ChannelNotReady, "Channel %s is %s and cannot be used. %s", c.Code, c.State.Status, remedy)
 }
 
 // Duration is a time.Duration that is written as text ("30s", "24h") in JSON.

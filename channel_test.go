@@ -24,7 +24,7 @@ func TestChannelAccepts(t *testing.T) {
 			}
 			continue
 		}
-		if CodeOf(err) != BadRequest || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), string(status)) {
+		if CodeOf(err) != ChannelNotReady || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), string(status)) {
 			t.Errorf("%s: %v; want the status and %q", status, err, want)
 		}
 	}

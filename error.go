@@ -6,28 +6,44 @@ import (
 	"time"
 )
 
-// Code says what kind of failure an [Error] is, and so which HTTP status a caller gets.
+// Code says what kind of failure an [Error] is. It decides the HTTP status of the response and the word in its field code.
 type Code int
 
 const (
-	Internal        Code = iota // anything that is not the caller's doing; its text never leaves
-	BadRequest                  // the request cannot be understood or cannot be done now
-	Unauthenticated             // no acceptable credentials
-	Forbidden                   // good credentials that lack the permission
-	NotFound                    // no such thing
-	Conflict                    // it contradicts something that was done or begun before
-	TooLarge                    // the body is over the limit
-	Invalid                     // one or more fields are wrong; see Error.Fields
-	TooMany                     // over a limit; try again after Error.RetryAfter
-	Unavailable                 // a part that is needed does not work now; try again
+	Internal         Code = iota // anything that is not the caller's doing; its text never leaves
+	BadRequest                   // the request cannot be understood or cannot be done now
+	Unauthenticated              // no acceptable credentials
+	TokenExpired                 // credentials that were good until they expired
+	Forbidden                    // good credentials that lack the permission
+	NotFound                     // no such thing
+	MethodNotAllowed             // the path has other methods
+	Conflict                     // it contradicts something that was done or begun before
+	TooLarge                     // the body is over the limit
+	Invalid                      // one or more fields are wrong; see Error.Fields
+	TooMany                      // over a limit; try again after Error.RetryAfter
+	QueueFull                    // too many messages of the channel wait; try again after Error.RetryAfter
+	ChannelNotReady              // the channel must be started or paired first
+	NotSupported                 // the network of the channel cannot do that
+	Unavailable                  // a part that is needed does not work now; try again
 )
+
+// codeWords are part of the API: clients decide by them, so they never change.
+var codeWords = [...]string{
+	Internal: "internal", BadRequest: "bad_request", Unauthenticated: "unauthenticated", TokenExpired: "token_expired",
+	Forbidden: "forbidden", NotFound: "not_found", MethodNotAllowed: "method_not_allowed", Conflict: "conflict",
+	TooLarge: "too_large", Invalid: "invalid", TooMany: "rate_limited", QueueFull: "queue_full",
+	ChannelNotReady: "channel_not_ready", NotSupported: "unsupported", Unavailable: "unavailable",
+}
+
+// String is the word for the code in responses.
+func (c Code) String() string { return codeWords[c] }
 
 // Error is the only error whose text may reach a caller. Every other error is internal.
 type Error struct {
 	Code       Code
 	Message    string        // a sentence that says what to do instead
 	Fields     []FieldError  // what is wrong, field by field, in the order it was found (Invalid only)
-	RetryAfter time.Duration // zero: not said (TooMany and Unavailable only)
+	RetryAfter time.Duration // zero: not said (TooMany, QueueFull and Unavailable only)
 	Cause      error         // for the log; never shown
 }
 
@@ -85,6 +101,12 @@ var ErrAmbiguous = errors.New("ambiguous message id")
 
 // ErrExists is the error of the store for a row that already exists.
 var ErrExists = errors.New("already exists")
+
+// IsUnauthenticated reports whether an error is about missing, invalid or expired credentials.
+func IsUnauthenticated(err error) bool {
+	code := CodeOf(err)
+	return code == Unauthenticated || code == TokenExpired
+}
 
 // CodeOf returns the code of err: Internal unless an [Error] is in its chain.
 func CodeOf(err error) Code {

@@ -109,7 +109,7 @@ func (c *cli) onChannel(ctx context.Context, code string) (*client.Client, error
 
 // explain replaces an error about the header X-Channel by one about the code that was given.
 func (c *cli) explain(ctx context.Context, cl *client.Client, err error) error {
-	if !hasStatus(err, http.StatusBadRequest) {
+	if !hasCode(err, parley.BadRequest) {
 		return err
 	}
 	if running, ok := c.dir().Running(); ok && running.URL == cl.Base {
@@ -188,18 +188,18 @@ func (c *cli) onRunning(ctx context.Context, running app.Running, do func(contex
 	return do(ctx, adminOf(running))
 }
 
-func isNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+func isNotFound(err error) bool { return hasCode(err, parley.NotFound) }
 
-func isInvalid(err error) bool { return hasStatus(err, http.StatusUnprocessableEntity) }
+func isInvalid(err error) bool { return hasCode(err, parley.Invalid) }
 
-func hasStatus(err error, status int) bool {
+func hasCode(err error, code parley.Code) bool {
 	refused, ok := errors.AsType[*client.Error](err)
-	return ok && refused.Status == status
+	return ok && refused.HasCode(code)
 }
 
 // explainNoChannel replaces the error of a request that names a channel, if the channel does not exist.
 func explainNoChannel(ctx context.Context, api *client.Client, err error, code string) error {
-	if code == "" || !isInvalid(err) && !hasStatus(err, http.StatusBadRequest) {
+	if code == "" || !isInvalid(err) && !hasCode(err, parley.BadRequest) {
 		return err
 	}
 	if _, missing := api.Get(ctx, client.Path("channels", code), nil, nil); isNotFound(missing) {
@@ -217,7 +217,7 @@ func explainNotFound(err error, kind, id string) error {
 	if kind == "delivery" {
 		list = "deliveries"
 	}
-	return &client.Error{Status: http.StatusNotFound, Code: "not_found",
+	return &client.Error{Status: http.StatusNotFound, Code: parley.NotFound.String(),
 		Message: fmt.Sprintf("there is no %s %s. See: parley %s list", kind, id, list)}
 }
 
@@ -287,12 +287,12 @@ func exitCodeOf(err error) exitCode {
 	case !ok:
 		return exitNegative
 	}
-	switch refused.Status {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	switch {
+	case refused.HasCode(parley.Unauthenticated, parley.TokenExpired, parley.Forbidden):
 		return exitNotAllowed
-	case http.StatusNotFound:
+	case refused.HasCode(parley.NotFound):
 		return exitNegative
-	case http.StatusServiceUnavailable:
+	case refused.HasCode(parley.Unavailable):
 		return exitUnreachable
 	}
 	return exitRefused

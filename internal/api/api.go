@@ -400,7 +400,7 @@ func (m *router) handle(rt *route, h http.Handler) {
 // finish adds the responses to other methods and unknown paths.
 func (m *router) finish() {
 	for path, p := range m.paths {
-		p.other = m.route("OTHER "+path, p.access, noRoute, refusing(&notAllowed{allow: p.allow()}))
+		p.other = m.route("OTHER "+path, p.access, noRoute, refusing(methodNotAllowed(p.allow())))
 	}
 	unknownPath := parley.Errorf(parley.NotFound, "This path does not exist. The reference is at /docs.")
 	m.notFound = m.route("ANY /api/", anyToken, noRoute, refusing(unknownPath))

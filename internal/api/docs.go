@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"parley"
 	"parley/internal/asset"
 )
 
@@ -49,9 +50,7 @@ func serveDocs() http.Handler {
 		name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/docs"), "/")
 		file, found := assets[name]
 		if !found {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusNotFound)
-			w.Write([]byte(`{"message":"This file does not exist. The reference is at /docs."}`))
+			write(w, w.Header().Get("X-Request-Id"), refusal(errNoPage))
 			return
 		}
 		w.Header().Set("Content-Security-Policy", docsPolicy)
@@ -60,6 +59,8 @@ func serveDocs() http.Handler {
 		file().ServeHTTP(w, r)
 	})
 }
+
+var errNoPage = parley.Errorf(parley.NotFound, "This file does not exist. The reference is at /docs.")
 
 func mustRead(path string) []byte {
 	body, err := embedded.ReadFile(path)

@@ -221,7 +221,7 @@ func (rt *route) forward(r *request, reader *feed.Reader, out *eventWriter) erro
 		}
 		if time.Since(checked) >= checkToken {
 			checked = time.Now()
-			if err := rt.reauthenticate(ctx, r.http); parley.CodeOf(err) == parley.Unauthenticated {
+			if err := rt.reauthenticate(ctx, r.http); parley.IsUnauthenticated(err) {
 				out.text = out.text[:0] // pending events are no longer for this caller
 				return out.end("the token is no longer valid", nil)
 			}

@@ -76,6 +76,7 @@ func checkError(t *testing.T, what string, r reply) {
 	if message, _ := r.json["message"].(string); message == "" {
 		t.Errorf("%s: no message: %s", what, r.text)
 	}
+	checkCode(t, what, r)
 	if (r.StatusCode == 422) != (len(r.wrong()) > 0) {
 		t.Errorf("%s: %d with errors %v", what, r.StatusCode, r.wrong())
 	}

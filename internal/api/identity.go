@@ -49,7 +49,7 @@ func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Tok
 	if err == nil {
 		return valid, nil
 	}
-	if parley.CodeOf(err) != parley.Unauthenticated {
+	if !parley.IsUnauthenticated(err) {
 		return parley.Token{}, err
 	}
 	if !errors.Is(err, token.ErrSigned) {
@@ -265,11 +265,13 @@ func (a *API) Console(check func(ctx context.Context, hr *http.Request) (parley.
 func (a *API) Begin(w http.ResponseWriter, hr *http.Request) { setHeaders(w.Header(), requestID(hr)) }
 
 func (a *API) RefuseMethod(w http.ResponseWriter, hr *http.Request, allow string) {
-	a.Refuse(w, hr, &notAllowed{allow})
+	a.Refuse(w, hr, methodNotAllowed(allow))
 }
 
+func (a *API) Refuse(w http.ResponseWriter, hr *http.Request, err error) { Refuse(w, hr, err) }
+
 // Refuse responds with an error, in the form of all errors.
-func (a *API) Refuse(w http.ResponseWriter, hr *http.Request, err error) {
+func Refuse(w http.ResponseWriter, hr *http.Request, err error) {
 	write(w, requestID(hr), refusal(err))
 }
 

@@ -42,8 +42,8 @@ func quotaOf(err error) (limit.Quota, bool) {
 
 // fullQueue adds the quota of the channel's queue to the error of a full queue. Its wait is an estimate.
 func fullQueue(err error) error {
-	e, ok := err.(*parley.Error) // the gateway returns this code only for a full queue
-	if !ok || e.Code != parley.TooMany {
+	e, ok := err.(*parley.Error)
+	if !ok || e.Code != parley.QueueFull {
 		return err
 	}
 	return &limit.Error{Quota: limit.Quota{Name: limitQueue, Most: gateway.MaxQueue, Wait: e.RetryAfter}, Err: e}

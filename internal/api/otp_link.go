@@ -116,10 +116,11 @@ func (s *server) workingChannels(r *request) ([]parley.Channel, error) {
 	case len(working) > 0:
 		return working, nil
 	case r.channel.Code != "":
-		return nil, parley.Errorf(parley.BadRequest,
+		return nil, parley.Errorf(parley.ChannelNotReady,
 			"Channel %s is %s. A login link needs a WORKING channel.", r.channel.Code, r.channel.State.Status)
 	}
-	return nil, parley.Errorf(parley.BadRequest, "No channel is WORKING, so no login link can be created. Check with: parley channel list")
+	return nil, parley.Errorf(parley.ChannelNotReady,
+		"No channel is WORKING, so no login link can be created. Check with: parley channel list")
 }
 
 // linkChannel picks a random channel that may write to the contact and knows its own number.

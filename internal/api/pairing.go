@@ -148,7 +148,7 @@ func (s *server) makePairLink(ctx context.Context, r *request) (any, error) {
 	c, err := s.channelNamed(ctx, r.code())
 	switch {
 	case err == nil && c.Network != parley.WhatsApp:
-		err = parley.Errorf(parley.BadRequest,
+		err = parley.Errorf(parley.NotSupported,
 			"Channel %s is on the network %s, which has no pairing. Move it to WhatsApp with: parley channel go-live %s", c.Code, c.Network, c.Code)
 	case err == nil && c.State.Status == parley.ChannelWorking:
 		err = parley.Errorf(parley.BadRequest, "Channel %s is already paired. Log it out first with: parley channel logout %s", c.Code, c.Code)
@@ -216,18 +216,18 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 		return s.pairLinkState(ctx, r)
 	}
 	if !c.Enabled {
-		return nil, parley.Errorf(parley.BadRequest, "%s", words["stopped"])
+		return nil, parley.Errorf(parley.ChannelNotReady, "%s", words["stopped"])
 	}
 	if q := s.pairings.Spend(string(ticket.Hash), time.Now()); q.Refused {
 		return nil, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: words["too_often"]}
 	}
 	before, _ := s.Gateway.Pairing(c.Code)
 	c, err = s.Gateway.PairChannel(ctx, c.Code, number)
-	switch parley.CodeOf(err) {
+	switch code := parley.CodeOf(err); code {
 	case parley.Invalid:
 		err = parley.InvalidField("number", words["bad_number"])
-	case parley.BadRequest: // its sentence is for the operator
-		err = &parley.Error{Code: parley.BadRequest, Message: words["no_pairing"], Cause: err}
+	case parley.BadRequest, parley.ChannelNotReady, parley.NotSupported: // its sentence is for the operator
+		err = &parley.Error{Code: code, Message: words["no_pairing"], Cause: err}
 	}
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (s *server) pairTicket(ctx context.Context, r *request) (parley.Ticket, par
 	case !ticket.UsedAt.IsZero():
 		err = badTicket(words["link_used"], true)
 	case !ticket.Active(time.Now()):
-		err = badTicket(words["link_expired"], true)
+		err = challenged(parley.Errorf(parley.TokenExpired, "%s", words["link_expired"]), true)
 	}
 	return ticket, c, err
 }

@@ -33,9 +33,7 @@ func servePhone() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		number, err := parley.ParseNumber(hr.PathValue("number"))
 		if err != nil || number != hr.PathValue("number") {
-			w.Header().Set("Content-Type", typeJSON[0])
-			w.WriteHeader(http.StatusNotFound)
-			w.Write([]byte(`{"message":"This phone does not exist."}`))
+			write(w, w.Header().Get("X-Request-Id"), refusal(errNoPhone))
 			return
 		}
 		view := phoneView{Number: number}
@@ -50,6 +48,8 @@ func servePhone() http.Handler {
 		page.Execute(w, view) // the only error is a closed connection
 	})
 }
+
+var errNoPhone = parley.Errorf(parley.NotFound, "This phone does not exist.")
 
 func setPageHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", pagePolicy)

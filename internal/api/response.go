@@ -111,16 +111,21 @@ func notFoundAs(err, instead error) error {
 }
 
 var statuses = map[parley.Code]int{
-	parley.Internal:        http.StatusInternalServerError,
-	parley.BadRequest:      http.StatusBadRequest,
-	parley.Unauthenticated: http.StatusUnauthorized,
-	parley.Forbidden:       http.StatusForbidden,
-	parley.NotFound:        http.StatusNotFound,
-	parley.Conflict:        http.StatusConflict,
-	parley.TooLarge:        http.StatusRequestEntityTooLarge,
-	parley.Invalid:         http.StatusUnprocessableEntity,
-	parley.TooMany:         http.StatusTooManyRequests,
-	parley.Unavailable:     http.StatusServiceUnavailable,
+	parley.Internal:         http.StatusInternalServerError,
+	parley.BadRequest:       http.StatusBadRequest,
+	parley.Unauthenticated:  http.StatusUnauthorized,
+	parley.TokenExpired:     http.StatusUnauthorized,
+	parley.Forbidden:        http.StatusForbidden,
+	parley.NotFound:         http.StatusNotFound,
+	parley.MethodNotAllowed: http.StatusMethodNotAllowed,
+	parley.Conflict:         http.StatusConflict,
+	parley.TooLarge:         http.StatusRequestEntityTooLarge,
+	parley.Invalid:          http.StatusUnprocessableEntity,
+	parley.TooMany:          http.StatusTooManyRequests,
+	parley.QueueFull:        http.StatusTooManyRequests,
+	parley.ChannelNotReady:  http.StatusBadRequest,
+	parley.NotSupported:     http.StatusBadRequest,
+	parley.Unavailable:      http.StatusServiceUnavailable,
 }
 
 type withHeader struct {
@@ -130,27 +135,21 @@ type withHeader struct {
 
 func (e *withHeader) Unwrap() error { return e.error }
 
-type notAllowed struct{ allow string }
-
-func (e *notAllowed) Error() string {
-	return "Use " + e.allow + " for this path."
+func methodNotAllowed(allow string) error {
+	return &withHeader{parley.Errorf(parley.MethodNotAllowed, "Use %s for this path.", allow), field{"Allow", allow}}
 }
 
 // refusal is the response to an error. Only a [parley.Error] shows its text.
 func refusal(err error) response {
-	if e, ok := errors.AsType[*notAllowed](err); ok {
-		a := errorResponse(http.StatusMethodNotAllowed, e.Error(), nil)
-		a.header = append(a.header, field{"Allow", e.allow})
-		return a
-	}
 	if e, ok := errors.AsType[*noRange](err); ok {
-		a := errorResponse(http.StatusRequestedRangeNotSatisfiable, e.Error(), nil)
+		a := errorResponse(parley.Errorf(parley.BadRequest, "%s", e.Error()))
+		a.status = http.StatusRequestedRangeNotSatisfiable
 		a.header = append(a.header, field{"Content-Range", fmt.Sprintf("bytes */%d", e.size)})
 		return a
 	}
 	e := callersError(err)
-	a := errorResponse(statuses[e.Code], e.Message, e.Fields)
-	if e.Code == parley.TooMany || e.Code == parley.Unavailable {
+	a := errorResponse(e)
+	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
 		a.header = append(a.header, field{"Retry-After", strconv.FormatInt(max(1, limit.WholeSeconds(e.RetryAfter)), 10)})
 	}
 	if q, ok := quotaOf(err); ok {
@@ -168,7 +167,11 @@ func callersError(err error) *parley.Error {
 	}
 	if e, ok := errors.AsType[*network.Error](err); ok {
 		if e.Class == network.Permanent {
-			return &parley.Error{Code: parley.BadRequest, Message: e.Failure.Message, Cause: err}
+			code := parley.BadRequest
+			if e.Failure.Code == parley.Unsupported {
+				code = parley.NotSupported
+			}
+			return &parley.Error{Code: code, Message: e.Failure.Message, Cause: err}
 		}
 		return &parley.Error{Code: parley.Unavailable, Message: "The chat network does not respond. Try again later.", Cause: err}
 	}
@@ -181,18 +184,19 @@ func callersError(err error) *parley.Error {
 	return &parley.Error{Code: parley.Internal, Message: "Internal server error", Cause: err}
 }
 
-// errorResponse writes the body of all errors: a message and, for wrong fields, a list of sentences for each, in
+// errorResponse writes the body of all errors: a message, a code and, for wrong fields, a list of sentences for each, in
 // the order in which they were found.
-func errorResponse(status int, message string, wrong []parley.FieldError) response {
+func errorResponse(e *parley.Error) response {
 	var fields []string
 	sentences := map[string][]string{}
-	for _, e := range wrong {
-		if len(sentences[e.Field]) == 0 {
-			fields = append(fields, e.Field)
+	for _, wrong := range e.Fields {
+		if len(sentences[wrong.Field]) == 0 {
+			fields = append(fields, wrong.Field)
 		}
-		sentences[e.Field] = append(sentences[e.Field], e.Sentence)
+		sentences[wrong.Field] = append(sentences[wrong.Field], wrong.Sentence)
 	}
-	b := appendString([]byte(`{"message":`), message)
+	b := appendString([]byte(`{"message":`), e.Message)
+	b = appendString(append(b, `,"code":`...), e.Code.String())
 	before := `,"errors":{`
 	for _, name := range fields {
 		list, _ := encode(sentences[name]) // strings cannot fail
@@ -203,7 +207,7 @@ func errorResponse(status int, message string, wrong []parley.FieldError) respon
 	if len(fields) > 0 {
 		b = append(b, '}')
 	}
-	return response{status: status, contentType: typeJSON, body: append(b, '}')}
+	return response{status: statuses[e.Code], contentType: typeJSON, body: append(b, '}')}
 }
 
 func appendString(b []byte, s string) []byte {

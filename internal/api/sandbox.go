@@ -19,7 +19,7 @@ func onSandbox(do endpoint) work { return work{do: ofSandbox(handle(do).do)} }
 func ofSandbox(do func(ctx context.Context, r *request) (response, error)) func(ctx context.Context, r *request) (response, error) {
 	return func(ctx context.Context, r *request) (response, error) {
 		if r.channel.Network != parley.Sandbox {
-			return response{}, parley.Errorf(parley.BadRequest, "Channel %s is not on the sandbox network.", r.channel.Code)
+			return response{}, parley.Errorf(parley.NotSupported, "Channel %s is not on the sandbox network.", r.channel.Code)
 		}
 		a, err := do(ctx, r)
 		return a, withNumber(r, err)

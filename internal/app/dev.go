@@ -37,7 +37,7 @@ func prepareDev(ctx context.Context, data *Data, url string) error {
 		if err == nil && has.Kind == want.Kind && has.Channel == want.Channel {
 			continue
 		}
-		if err != nil && parley.CodeOf(err) != parley.Unauthenticated {
+		if err != nil && !parley.IsUnauthenticated(err) {
 			return err
 		}
 		if env[name], err = data.Tokens.Issue(ctx, want); err != nil {

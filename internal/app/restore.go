@@ -158,7 +158,7 @@ func tryOut(ctx context.Context, unpacked, present Dir, log *slog.Logger) (Resto
 
 // interrupted is the response to a request whose idempotency key had none when the backup was made.
 const interrupted = `{"message":"The data were restored from a backup of a moment at which this request was under way. ` +
-	`See whether it was done; if not, send it with a new Idempotency-Key."}`
+	`See whether it was done; if not, send it with a new Idempotency-Key.","code":"conflict"}`
 
 // endRestored ends what was open in a backup. What the old database knows as revoked or rotated stays so. If that cannot
 // be read, the restore continues: it may be the reason for it.

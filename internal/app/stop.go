@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"parley"
+	"parley/internal/api"
 )
 
 // stopLimits bounds the steps of stopping. A database or request that hangs must not block the exit: supervisors kill
@@ -52,9 +55,10 @@ func (h *handlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	w.Header().Set("Retry-After", "5")
-	http.Error(w, "The server is stopping. Try again soon.", http.StatusServiceUnavailable)
+	api.Refuse(w, r, errStopping)
 }
+
+var errStopping = &parley.Error{Code: parley.Unavailable, RetryAfter: 5 * time.Second, Message: "The server is stopping. Try again soon."}
 
 // stop rejects new requests and waits for the running ones.
 func (h *handlers) stop() {

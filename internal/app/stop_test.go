@@ -197,8 +197,9 @@ func TestHandlersAreWaitedFor(t *testing.T) {
 	}
 	late := httptest.NewRecorder()
 	h.ServeHTTP(late, httptest.NewRequest(http.MethodGet, "/", nil))
-	if late.Code != http.StatusServiceUnavailable {
-		t.Errorf("a request that comes later is answered %d", late.Code)
+	if late.Code != http.StatusServiceUnavailable || late.Header().Get("Retry-After") != "5" ||
+		!strings.Contains(late.Body.String(), `"code":"unavailable"`) {
+		t.Errorf("a request that comes later is answered %d %s", late.Code, late.Body)
 	}
 	close(end)
 	h.stop()

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"parley"
 )
 
 // Error is the API's rejection of a request.
@@ -37,6 +39,11 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// HasCode reports whether the error has one of these codes.
+func (e *Error) HasCode(codes ...parley.Code) bool {
+	return slices.ContainsFunc(codes, func(c parley.Code) bool { return c.String() == e.Code })
+}
+
 // UnreachableError means that there was no complete response.
 type UnreachableError struct {
 	Base string
@@ -49,20 +56,19 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// codes are for errors whose body has no code.
-var codes = map[int]string{
-	http.StatusBadRequest:            "bad_request",
-	http.StatusUnauthorized:          "unauthenticated",
-	http.StatusForbidden:             "forbidden",
-	http.StatusNotFound:              "not_found",
-	http.StatusMethodNotAllowed:      "method_not_allowed",
-	http.StatusConflict:              "conflict",
-	http.StatusRequestEntityTooLarge: "too_large",
-	http.StatusUnprocessableEntity:   "invalid",
-	http.StatusTooManyRequests:       "rate_limited",
-	http.StatusInternalServerError:   "internal",
-	http.StatusServiceUnavailable:    "unavailable",
-}
+// codes are for errors whose body has no code: of older servers, and of proxies.
+var codes = map[int]parley.Code{
+	http.StatusBadRequest:            parley.BadRequest,
+	http.StatusUnauthorized:          parley.Unauthenticated,
+	http.StatusForbidden:             parley.Forbidden,
+	http.StatusNotFound:              parley.NotFound,
+	http.StatusMethodNotAllowed:      parley.MethodNotAllowed,
+	http.StatusConflict:              parley.Conflict,
+	http.StatusRequestEntityTooLarge: parley.TooLarge,
+	http.StatusUnprocessableEntity:   parley.Invalid,
+	http.StatusTooManyRequests:       parley.TooMany,
+	http.StatusServiceUnavailable:    parley.Unavailable,
+} // else the zero Code, parley.Internal
 
 func (c *Client) rejection(resp *http.Response) error {
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
@@ -78,8 +84,8 @@ func (c *Client) rejection(resp *http.Response) error {
 		return c.foreign(resp)
 	}
 	e := &Error{Status: resp.StatusCode, Message: body.Message, Errors: body.Errors,
-		Code: cmp.Or(body.Code, codes[resp.StatusCode], "internal")}
-	if e.Status == http.StatusUnauthorized {
+		Code: cmp.Or(body.Code, codes[resp.StatusCode].String())}
+	if e.HasCode(parley.Unauthenticated, parley.TokenExpired) {
 		e.Origin = c.Origin
 	}
 	return e
@@ -87,6 +93,6 @@ func (c *Client) rejection(resp *http.Response) error {
 
 // foreign is the error for a response that Parley never sends.
 func (c *Client) foreign(resp *http.Response) error {
-	return &Error{Status: resp.StatusCode, Code: "internal",
+	return &Error{Status: resp.StatusCode, Code: codes[resp.StatusCode].String(),
 		Message: fmt.Sprintf("%s answered %s with something that is not of this API. Is it a parley server?", c.Base, resp.Status)}
 }

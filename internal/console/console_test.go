@@ -113,7 +113,7 @@ func TestLinkSignsInOnce(t *testing.T) {
 	}
 	cookie := "__Host-parley=" + secret[1]
 	e.ask(http.MethodGet, "/console/api/manage/channels", "", "Cookie", cookie).Expect(http.StatusOK)
-	e.signIn(ticket, "Cookie", probe).ExpectError(http.StatusUnauthorized, "already used")
+	e.signIn(ticket, "Cookie", probe).ExpectError(http.StatusConflict, "already used")
 
 	// The session is stored: another process goes on with it.
 	e.Restart()
@@ -171,7 +171,7 @@ func TestGuessingTicketsIsSlow(t *testing.T) {
 	// A valid link passes, and one that was used says so: neither was guessed.
 	good := e.ticket(parley.SignInTicket, time.Now(), time.Minute)
 	e.signIn(good, "Cookie", probe).Expect(http.StatusOK)
-	e.signIn(good, "Cookie", probe).ExpectError(http.StatusUnauthorized, "already used")
+	e.signIn(good, "Cookie", probe).ExpectError(http.StatusConflict, "already used")
 }
 
 // TestCookieForBrowsersWithoutSecureOnes: some browsers keep no secure cookie on http://localhost. On

@@ -147,9 +147,9 @@ func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
 	case err != nil && !errors.Is(err, parley.ErrNotFound):
 		return err
 	case err == nil && !t.UsedAt.IsZero():
-		return parley.Errorf(parley.Unauthenticated, "This link was already used. Create a new one with: parley open")
+		return parley.Errorf(parley.Conflict, "This link was already used. Create a new one with: parley open")
 	}
-	return parley.Errorf(parley.Unauthenticated, "This link has expired. Create a new one with: parley open")
+	return parley.Errorf(parley.TokenExpired, "This link has expired. Create a new one with: parley open")
 }
 
 func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) error {

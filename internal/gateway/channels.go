@@ -99,7 +99,7 @@ func (g *Gateway) onSession(
 	session := a.session
 	a.mu.RUnlock()
 	if session == nil {
-		return parley.Channel{}, parley.Errorf(parley.BadRequest, "Channel %s is %s. Start it with: parley channel start %s",
+		return parley.Channel{}, parley.Errorf(parley.ChannelNotReady, "Channel %s is %s. Start it with: parley channel start %s",
 			code, a.snapshot().State.Status, code)
 	}
 	if err := do(session, ctx); err != nil {
@@ -157,7 +157,7 @@ func (g *Gateway) removeFromNetwork(ctx context.Context, a *account) error {
 func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, resetNetwork func(context.Context) error) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
-		return parley.Errorf(parley.BadRequest, "Only a sandbox channel can be reset.")
+		return parley.Errorf(parley.NotSupported, "Only a sandbox channel can be reset.")
 	}
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
 	if err := g.reset(ctx, code, resetNetwork); err != nil {
@@ -223,7 +223,7 @@ const maxAhead = 100 * 365 * 24 * time.Hour
 func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d time.Duration) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
-		return parley.Errorf(parley.BadRequest, "Only the clock of a sandbox channel can be advanced.")
+		return parley.Errorf(parley.NotSupported, "Only the clock of a sandbox channel can be advanced.")
 	}
 	if d > maxAhead-time.Duration(c.Settings.ClockAhead) {
 		return parley.InvalidField("advance", "advance must leave the clock at most 100 years ahead.")

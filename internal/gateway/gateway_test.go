@@ -86,14 +86,14 @@ func TestUnusableChannelsReject(t *testing.T) {
 		b := newBench(t)
 		for _, s := range []parley.ChannelStatus{parley.ChannelLoggedOut, parley.ChannelScanQRCode, parley.ChannelFailed} {
 			b.driver.session("demo").tell(network.State{Status: s})
-			if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.BadRequest {
+			if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.ChannelNotReady {
 				t.Errorf("%s: %v", s, err)
 			}
 		}
 		if _, err := b.g.StopChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.BadRequest {
+		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.ChannelNotReady {
 			t.Errorf("stopped: %v", err)
 		}
 		if _, err := b.g.Send(t.Context(), "nobody", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.NotFound {
@@ -120,7 +120,7 @@ func TestAFullQueueRejects(t *testing.T) {
 		}
 		_, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{})
 		var e *parley.Error
-		if !errors.As(err, &e) || e.Code != parley.TooMany || e.RetryAfter <= 0 {
+		if !errors.As(err, &e) || e.Code != parley.QueueFull || e.RetryAfter <= 0 {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 // messages fail, open codes and login links end, and the simulated phones drop the channel.
 func (g *Gateway) GoLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID) (parley.Channel, error) {
 	if g.Drivers[parley.WhatsApp] == nil {
-		return parley.Channel{}, parley.Errorf(parley.BadRequest, "This server has no WhatsApp.")
+		return parley.Channel{}, parley.Errorf(parley.NotSupported, "This server has no WhatsApp.")
 	}
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
 	if err := g.goLive(ctx, code, allow); err != nil {

@@ -22,7 +22,7 @@ func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode, numb
 		}
 		byCode, ok := s.(network.PairByCode)
 		if !ok {
-			return parley.Errorf(parley.BadRequest,
+			return parley.Errorf(parley.NotSupported,
 				"Channel %s is on a network that gives no code to type. Pair it without a number.", code)
 		}
 		return byCode.PairWithCode(ctx, number)

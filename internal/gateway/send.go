@@ -50,7 +50,7 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 		}
 	}
 	if a.worker.Depth()+len(drafts) > MaxQueue {
-		return nil, &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second,
+		return nil, &parley.Error{Code: parley.QueueFull, RetryAfter: 10 * time.Second,
 			Message: fmt.Sprintf("The queue of channel %s is full: %d messages wait. Try again after the time in Retry-After.", code, MaxQueue)}
 	}
 	ms := a.newMessages(channel, drafts)

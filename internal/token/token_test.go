@@ -385,7 +385,7 @@ func TestRefusalsSayWhich(t *testing.T) {
 		"expired":                {expired, errExpired, true},
 	} {
 		_, err := a.Verify(t.Context(), c.raw)
-		if !isOneOf(err, c.want) || parley.CodeOf(err) != parley.Unauthenticated || errors.Is(err, ErrSigned) != c.signed {
+		if !isOneOf(err, c.want) || parley.CodeOf(err) != c.want.Code || !parley.IsUnauthenticated(err) || errors.Is(err, ErrSigned) != c.signed {
 			t.Errorf("%s: %v, signed %v", name, err, errors.Is(err, ErrSigned))
 		}
 	}

@@ -27,7 +27,7 @@ var (
 	errNoToken   = parley.Errorf(parley.Unauthenticated, "No token was sent. Send one header Authorization: Bearer <token>.")
 	errNotAToken = parley.Errorf(parley.Unauthenticated,
 		"This is not a token. Make one with parley token create, and send it as it was printed.")
-	errExpired = &parley.Error{Code: parley.Unauthenticated, Cause: ErrSigned,
+	errExpired = &parley.Error{Code: parley.TokenExpired, Cause: ErrSigned,
 		Message: "The token has expired. Make a new one with: parley token create"}
 )
 
@@ -37,8 +37,8 @@ func errNotValid(cause error) *parley.Error {
 			"Make a new one with parley token create."}
 }
 
-// Verify returns the metadata of a token or an Unauthenticated [parley.Error]. The first call checks its signature and
-// the store; later ones use the cache.
+// Verify returns the metadata of a token, or a [parley.Error] that is Unauthenticated or TokenExpired. The first call
+// checks its signature and the store; later ones use the cache.
 func (a *Authority) Verify(ctx context.Context, raw string) (parley.Token, error) {
 	return a.VerifyFrom(ctx, raw, func() (from, userAgent string) { return "", "" })
 }

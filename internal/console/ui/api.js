@@ -13,6 +13,7 @@ export class ApiError extends Error {
   constructor(status, body, headers) {
     super(body?.message || `HTTP ${status}`);
     this.status = status;
+    this.code = body?.code || '';
     this.errors = body?.errors || {};
     this.retryAfter = Number(headers?.get('Retry-After')) || 0;
     this.requestId = headers?.get('X-Request-Id') || '';

@@ -9,6 +9,9 @@ import { texts } from '../i18n.js';
 
 const t = texts('login');
 
+// Why a link is refused, by the code of the error.
+const problems = { conflict: 'used', token_expired: 'expired', unauthenticated: 'foreign' };
+
 export default function Page({ route }) {
   const [words, setWords] = useState('');
   const [problem, setProblem] = useState('');
@@ -21,8 +24,8 @@ export default function Page({ route }) {
     try {
       const answer = await fetch('/console/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ ticket }) });
       if (answer.ok) { location.replace(inside(route.query.next)); return; }
-      const { message = '' } = await answer.json().catch(() => ({}));
-      setProblem(/already used/.test(message) ? t('used') : /has expired/.test(message) ? t('expired') : /does not belong/.test(message) ? t('foreign') : message || t('failed'));
+      const { code, message } = await answer.json().catch(() => ({}));
+      setProblem(problems[code] ? t(problems[code]) : message || t('failed'));
     } catch { setProblem(t('noAnswer')); }
     setBusy(false);
   };
