@@ -162,37 +162,38 @@ func messagingRoutes(m *router, s *server) {
 	m.add("POST /api/send-message/file", ofChannel, body, sending(s, readFile))
 	m.add("POST /api/send-message/voice", ofChannel, body, sending(s, readVoice))
 	m.add("POST /api/send-message/location", ofChannel, body, sending(s, readLocation))
-	m.add("POST /api/send-message/poll", ofChannel, body, sending(s, readPoll))
+	m.add("POST /api/send-message/poll", ofChannel, body, sending(s, readPoll), "/api/send-message/polling")
 	m.add("POST /api/send-message/pool", ofGlobal, body, pooling(s))
 
-	m.add("PUT /api/send-message/reaction", ofChannel, body, drafting(s, s.react, operationResponse))
+	m.add("PUT /api/send-message/reaction", ofChannel, body, drafting(s, s.react, operationResponse), "/api/send-message/react")
 	m.add("POST /api/send-message/seen", ofChannel, body, drafting(s, s.see, operationResponse))
 	m.add("DELETE /api/send-message/delete", ofChannel, queryOrBody, drafting(s, s.delete, operationResponse))
 	m.add("PUT /api/send-message/star", ofChannel, body, drafting(s, s.star, operationResponse))
 	m.add("POST /api/send-message/typing", ofChannel, body, handleText(s.typing(true)))
 	m.add("POST /api/send-message/stop-typing", ofChannel, body, handleText(s.typing(false)))
 
-	m.add("GET /api/chat", ofChannel, query, handle(s.chats))
-	m.add("GET /api/chat/detail", ofChannel, query, handle(s.history))
-	m.add("GET /api/chat/details", ofChannel, query, handle(s.history))
+	m.add("GET /api/chat", ofChannel, query, handle(s.chats), "/api/chat/", "/api/chat/all")
+	m.add("GET /api/chat/detail", ofChannel, query, handle(s.history), "/api/chat/details")
 	m.add("POST /api/chat/archive", ofChannel, body, drafting(s, s.archive(true), s.archiveResponse))
-	m.add("POST /api/chat/un-archive", ofChannel, body, drafting(s, s.archive(false), operationResponse))
+	m.add("POST /api/chat/un-archive", ofChannel, body, drafting(s, s.archive(false), operationResponse), "/api/chat/unarchive")
 
 	m.add("GET /api/messages", ofChannel, query, handle(s.listMessages))
 	m.add("GET /api/messages/{message_id}", ofChannel, query, handle(s.readMessage))
 	m.add("POST /api/media", ofChannel, upload, work{do: handle(s.addUpload).do, anywhere: true})
 	m.add("GET /api/media/{id}", ofChannel, nothing, work{do: s.readFile, signed: s.readSignedFile, anywhere: true})
 
-	m.add("GET /api/contact", ofChannel, query, handleString(onUsable(s.contacts)))
-	m.add("GET /api/contact/info", ofChannel, query, handleString(onUsable(s.contactInfo)))
+	m.add("GET /api/contact", ofChannel, query, handleString(onUsable(s.contacts)), "/api/contact/", "/api/contact/all")
+	m.add("GET /api/contact/info", ofChannel, query, handleString(onUsable(s.contactInfo)), "/api/contact/detail")
 	m.add("GET /api/contact/picture", ofChannel, query, handle(onUsable(s.picture)))
-	m.add("GET /api/groups", ofChannel, query, handle(onUsable(s.groups)))
+	m.add("GET /api/groups", ofChannel, query, handle(onUsable(s.groups)), "/api/groups/all")
 	m.add("POST /api/groups/create", ofChannel, body, handle(onUsable(s.createGroup)))
 	m.add("GET /api/groups/participants", ofChannel, query, handle(onUsable(s.participants)))
+	m.add("POST /api/groups/participant", ofChannel, body, handle(onUsable(s.participants)))
 	m.add("GET /api/channel/health", ofChannel, nothing, handle(s.health))
 	m.add("GET /api/channel/check-phone-number", ofChannel, query, handle(onUsable(s.checkNumber)))
 
 	m.add("POST /api/otp/code/request", ofChannel, body, work{do: s.requestCode})
+	m.add("POST /api/otp/code/global", ofGlobal, body, work{do: s.requestGlobalCode})
 	m.add("POST /api/otp/code/validate", ofChannel, body, handle(s.validateCode))
 	m.add("POST /api/otp/link/request", ofChannel, body, linking(s, ownChannel))
 	m.add("POST /api/otp/link/global", ofGlobal, body, linking(s, s.workingChannels))
@@ -363,10 +364,13 @@ func emptyRouter(s *server, duration *prometheus.HistogramVec) *router {
 	return &router{server: s, duration: duration, mux: http.NewServeMux(), paths: map[string]*methods{}}
 }
 
-// add adds a route, given as "METHOD /path".
-func (m *router) add(pattern string, who access, in input, w work) {
-	rt := m.route(pattern, who, in, w)
-	m.handle(rt, rt)
+// add adds a route, given as "METHOD /path", also under other spellings of its path that clients use.
+func (m *router) add(pattern string, who access, in input, w work, spellings ...string) {
+	method, path, _ := strings.Cut(pattern, " ")
+	for _, path := range append([]string{path}, spellings...) {
+		rt := m.route(method+" "+path, who, in, w)
+		m.handle(rt, rt)
+	}
 }
 
 // serve adds a handler that writes its own responses, also under other spellings of its path.
@@ -392,7 +396,11 @@ func (m *router) handle(rt *route, h http.Handler) {
 	if p == nil {
 		p = &methods{access: rt.access, by: map[string]http.Handler{}}
 		m.paths[rt.path] = p
-		m.mux.Handle(rt.path, p)
+		pattern := rt.path
+		if strings.HasSuffix(pattern, "/") {
+			pattern += "{$}" // else it matches all paths below
+		}
+		m.mux.Handle(pattern, p)
 	}
 	p.by[rt.method] = h
 }

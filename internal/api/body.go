@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/api/form"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 	query                     // the URL query
 	body                      // the body, a JSON object
 	optionalBody              // the same; no body means an empty object
-	queryOrBody               // the query, or the body if the query has no message_id
+	queryOrBody               // the query, or the body if the query has no message_id; they must not differ
 	upload                    // the body is a file
 	noRoute                   // a path or method that does not exist: nothing is read
 )
@@ -76,7 +77,9 @@ func (rt *route) readFields(r *request) (err error) {
 	case nothing, upload:
 		return nil
 	case query:
-		r.Form, err = r.reader.Query(r.http.URL.RawQuery)
+		if r.Form, err = r.reader.Query(r.http.URL.RawQuery); err == nil && rt.input == queryOrBody && len(sent) > 0 {
+			compareMessageID(r, sent)
+		}
 		return err
 	}
 	if err := checkType(r.http.Header, sent); err != nil {
@@ -84,6 +87,27 @@ func (rt *route) readFields(r *request) (err error) {
 	}
 	r.Form, err = r.reader.JSON(sent)
 	return err
+}
+
+// compareMessageID fails the field message_id if the body names another message than the query. A body that is not a JSON
+// object is ignored, as where none is expected.
+func compareMessageID(r *request, sent []byte) {
+	reader := form.NewReader()
+	defer reader.Release()
+	inBody, err := reader.JSON(sent)
+	if err != nil || !inBody.Has("message_id") {
+		return
+	}
+	if id, isText := inBody.String("message_id", ""); !isText || !sameMessage(id, r.http.URL.Query().Get("message_id")) {
+		r.Fail("message_id", "is another one in the body than in the query. Send it once.")
+	}
+}
+
+// sameMessage reports whether two ids can be of one message: they are equal, or one is the bare id of the other.
+func sameMessage(a, b string) bool {
+	x, errX := parley.ParseMessageRef(a)
+	y, errY := parley.ParseMessageRef(b)
+	return errX == nil && errY == nil && (x == y || x.ID == y.ID && (x.IsBare() || y.IsBare()))
 }
 
 func checkType(h http.Header, sent []byte) error {

@@ -8,8 +8,10 @@ import (
 	"parley/internal/network"
 )
 
+// contactRow has the contact's id under two names: clients of this API use both. So has contactDetail the picture.
 type contactRow struct {
 	ID         parley.ContactID `json:"id"`
+	ContactID  parley.ContactID `json:"contact_id"`
 	Name       string           `json:"name"`
 	Number     string           `json:"number"`
 	IsBusiness bool             `json:"is_business"`
@@ -21,12 +23,13 @@ type contactDetail struct {
 	contactRow `json:",inline"`
 	About      string  `json:"about"`
 	PictureURL *string `json:"picture_url"`
+	ProfileURL *string `json:"profile_picture_url"`
 	OnNetwork  bool    `json:"on_network"`
 }
 
 func rowOf(c parley.Contact) contactRow {
 	return contactRow{
-		ID: c.ID, Name: c.Name, Number: c.ID.Number(),
+		ID: c.ID, ContactID: c.ID, Name: c.Name, Number: c.ID.Number(),
 		IsBusiness: c.IsBusiness, IsBlocked: c.IsBlocked, LastSeenAt: stampOrNil(c.LastSeenAt),
 	}
 }
@@ -75,17 +78,20 @@ func (s *server) ownSpelling(ctx context.Context, channel parley.ChannelCode, as
 
 func (s *server) contactInfo(ctx context.Context, r *request) (any, error) {
 	c, err := s.askContact(ctx, r)
-	detail := contactDetail{contactRow: rowOf(c), About: c.About, PictureURL: textOrNil(c.PictureURL), OnNetwork: c.OnNetwork}
+	picture := textOrNil(c.PictureURL)
+	detail := contactDetail{contactRow: rowOf(c), About: c.About, PictureURL: picture, ProfileURL: picture, OnNetwork: c.OnNetwork}
 	return ok("OK", detail), err
 }
 
 type pictureData struct {
 	PictureURL *string `json:"picture_url"`
+	ProfileURL *string `json:"profile_picture_url"`
 }
 
 func (s *server) picture(ctx context.Context, r *request) (any, error) {
 	c, err := s.askContact(ctx, r)
-	return ok("OK", pictureData{textOrNil(c.PictureURL)}), err
+	picture := textOrNil(c.PictureURL)
+	return ok("OK", pictureData{picture, picture}), err
 }
 
 func textOrNil[S ~string](s S) *string {

@@ -120,7 +120,7 @@ func TestErrorCodes(t *testing.T) {
 		fmt.Errorf("write: %w", syscall.ENOSPC):                parley.Unavailable,
 		context.Canceled:                                       parley.Unavailable,
 		methodNotAllowed("GET"):                                parley.MethodNotAllowed,
-		errMoves:                                               parley.Unavailable,
+		errMoving:                                              parley.Unavailable,
 		parley.InvalidField("a", "a is wrong."):                parley.Invalid,
 	} {
 		a := refusal(err)

@@ -393,7 +393,7 @@ func TestPanicTellsNothingOfTheRequest(t *testing.T) {
 	for _, path := range []string{"index", "nil", "request", "http", "form"} {
 		r := e.call("POST", "/api/"+path+"?canary=canary-query", e.main, m{"contact_id": ayu, "message": "canary-text"}, "X-Request-Id",
 			"id-of-"+path)
-		if r.StatusCode != 500 || r.json["message"] != "Internal server error" || len(r.json) != 1 {
+		if r.StatusCode != 500 || r.json["message"] != "Internal server error" || r.json["code"] != "internal" || len(r.json) != 2 {
 			t.Errorf("%s: %d %s", path, r.StatusCode, r.text)
 		}
 		if !strings.Contains(e.logs.String(), "id-of-"+path) || !strings.Contains(e.logs.String(), "handle_test.go") {

@@ -145,7 +145,7 @@ func TestTokenLimitIsTold(t *testing.T) {
 		}
 	}
 	r := e.call("POST", "/api/send-message/text", e.main, m{})
-	if r.StatusCode != 429 || r.Header.Get("RateLimit") != `"api";r=0;t=1` || r.Header.Get("Retry-After") != "1" || len(r.json) != 1 {
+	if r.StatusCode != 429 || r.Header.Get("RateLimit") != `"api";r=0;t=1` || r.Header.Get("Retry-After") != "1" || len(r.json) != 2 {
 		t.Errorf("%d %v %s", r.StatusCode, r.Header, r.text)
 	}
 	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {

@@ -326,7 +326,7 @@ func TestFetchedBytesAreLimited(t *testing.T) {
 	}
 	for range 3 {
 		r := send("file", e.main)
-		if r.StatusCode != 429 || left(r) != "0" || len(r.json) != 1 || hits.Load() != 2 {
+		if r.StatusCode != 429 || left(r) != "0" || len(r.json) != 2 || hits.Load() != 2 {
 			t.Fatalf("beyond the limit: %d, %d requests, %s", r.StatusCode, hits.Load(), r.text)
 		}
 		if after := r.Header.Get("Retry-After"); !strings.HasSuffix(r.Header.Get("RateLimit"), ";t="+after) {

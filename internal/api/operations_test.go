@@ -352,3 +352,17 @@ func TestGlobalTokenWithOneChannel(t *testing.T) {
 		t.Errorf("no channel: %d %s", r.StatusCode, r.text)
 	}
 }
+
+// TestDeleteIgnoresOtherBodies: a body that names no message is ignored if the query names one.
+func TestDeleteIgnoresOtherBodies(t *testing.T) {
+	e := newEnv(t)
+	sent := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "Hello"}).want(t, 200)
+	path := "/api/send-message/delete?message_id=" + sent["message_id"].(string)
+	for _, body := range []string{`{}`, `[]`, `null`, `x`, `{"message_id":null}`, `{"id":"3EB0"}`} {
+		e.call("DELETE", path, e.main, body).want(t, 200)
+		e.call("DELETE", path, e.main, body, "Content-Type", "text/plain").want(t, 200)
+	}
+	if r := e.call("DELETE", path, e.main, `{"message_id":"3EB0"}`); r.StatusCode != 422 || r.wrong()["message_id"] == nil {
+		t.Errorf("another message in the body: %d %s", r.StatusCode, r.text)
+	}
+}

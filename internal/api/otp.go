@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,15 +31,48 @@ type codeData struct {
 	Status    parley.OTPStatus `json:"status"`
 	ExpiredAt string           `json:"expired_at"`
 	Timestamp string           `json:"timestamp"`
+
+	Channel parley.ChannelCode `json:"channel,omitempty"` // if the server chose it
+}
+
+// requestGlobalCode sends a code on the channel that a pool would use. That is the one of the last message, so that a new
+// code replaces the previous one.
+func (s *server) requestGlobalCode(ctx context.Context, r *request) (response, error) {
+	order, err := readOrder(r)
+	if err != nil {
+		return response{}, err
+	}
+	channel, err := s.pick(ctx, r, order.Contact)
+	if err != nil {
+		return response{}, notFoundAs(err, parley.Errorf(parley.ChannelNotReady,
+			"No channel is WORKING, so no code can be sent. Check with: parley channel list"))
+	}
+	if err := s.checkPoolOwner(ctx, channel); err != nil {
+		return response{}, err
+	}
+	var there bool
+	if r.channel, there = s.Gateway.Channel(channel); !there { // deleted just now
+		return response{}, parley.Errorf(parley.BadRequest, "Channel %s was deleted.", channel)
+	}
+	return s.sendCode(ctx, r, order, channel)
 }
 
 // requestCode sends a code to the contact. It does not wait for the network, so that the response does not show
 // whether the number exists.
 func (s *server) requestCode(ctx context.Context, r *request) (response, error) {
+	if err := r.channel.Usable(); err != nil {
+		return response{}, err
+	}
 	order, err := readOrder(r)
 	if err != nil {
 		return response{}, err
 	}
+	return s.sendCode(ctx, r, order, "")
+}
+
+// sendCode sends a code on the channel of the request. shown is the channel that the response names; empty: none.
+func (s *server) sendCode(ctx context.Context, r *request, order otp.CodeRequest, shown parley.ChannelCode) (_ response, err error) {
+	order.Channel, order.Name = r.channel, cmp.Or(order.Name, r.channel.Name)
 	if err := r.channel.Accepts(order.Contact); err != nil {
 		return response{}, err
 	}
@@ -54,7 +88,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (response, error) 
 	code := issue.Code
 	a, err := jsonResponse(ok("Code accepted; it will be sent", codeData{
 		ID: code.ID, ContactID: asked, Status: code.Status,
-		ExpiredAt: parley.Stamp(code.ExpiresAt), Timestamp: parley.Stamp(code.CreatedAt),
+		ExpiredAt: parley.Stamp(code.ExpiresAt), Timestamp: parley.Stamp(code.CreatedAt), Channel: shown,
 	}))
 	if err != nil {
 		return response{}, err
@@ -72,14 +106,11 @@ func (s *server) requestCode(ctx context.Context, r *request) (response, error) 
 	return a, nil
 }
 
+// readOrder reads the fields of a request for a code. The name is empty if none was sent.
 func readOrder(r *request) (otp.CodeRequest, error) {
-	if err := r.channel.Usable(); err != nil {
-		return otp.CodeRequest{}, err
-	}
 	o := otp.CodeRequest{
-		Channel:   r.channel,
 		Contact:   r.Contact("contact_id"),
-		Name:      appName(r.Form, r.channel.Name),
+		Name:      appName(r.Form, ""),
 		Length:    int(r.Whole("length", maxCodeLength, minCodeLength, maxCodeLength)),
 		Digits:    r.Bool("useNumber", true),
 		Letters:   r.Bool("useLetter", false),

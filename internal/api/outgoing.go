@@ -62,7 +62,7 @@ func readText(f form.Form) outgoing {
 func caption(f form.Form) string { return f.OptionalText("caption", 1, 1024) }
 
 func readImage(f form.Form) outgoing {
-	p := readFileField(f)
+	p := readFileOr(f, "url")
 	p.content = parley.Image{Caption: caption(f)}
 	return p
 }
@@ -74,12 +74,7 @@ func readFile(f form.Form) outgoing {
 }
 
 func readVideo(f form.Form) outgoing {
-	var p outgoing
-	if f.Has("videoUrl") && !f.Has("file") {
-		p = withSource(f, "videoUrl", &media.Source{URL: f.Address("videoUrl")})
-	} else {
-		p = readFileField(f)
-	}
+	p := readFileOr(f, "videoUrl")
 	p.content = parley.Video{Caption: caption(f)}
 	return p
 }
@@ -153,6 +148,14 @@ func readPoll(f form.Form) outgoing {
 		seen[option] = true
 	}
 	return outgoing{content: poll, replyTo: f.ReplyTo(), form: f}
+}
+
+// readFileOr reads the field file or, without one, a field with the address of the file.
+func readFileOr(f form.Form, address string) outgoing {
+	if f.Has(address) && !f.Has("file") {
+		return withSource(f, address, fileSource(f, address))
+	}
+	return readFileField(f)
 }
 
 func readFileField(f form.Form) outgoing {

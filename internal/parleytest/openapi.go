@@ -37,6 +37,9 @@ func NewValidator(t testing.TB) *Validator {
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {
 			pattern := method + " " + path
+			if strings.HasSuffix(path, "/") {
+				pattern += "{$}" // else it matches all paths below
+			}
 			v.mux.Handle(pattern, http.NotFoundHandler())
 			v.routes[pattern] = &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: operation}
 		}

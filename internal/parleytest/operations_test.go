@@ -43,6 +43,7 @@ func TestEveryOperation(t *testing.T) {
 	send("file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, With("Idempotency-Key", "notes"))
 	send("voice", `{"contact_id":"AYU","audioUrl":"FILES/hello.ogg"}`)
 	send("location", `{"contact_id":"AYU","latitude":"-6.2088","longitude":"106.8456"}`)
+	send("polling", `{"contact_id":"AYU","title":"Where?","options":["Here","There"]}`)
 	poll := send("poll", `{"contact_id":"AYU","title":"When?","options":["Morning","Evening"]}`)
 	send("pool", `{"contact_id":"AYU","pools":[{"type":"text","data":["One","Two"]},{"type":"image",`+
 		`"data":{"file":{"url":"FILES/dot.png"}}},{"type":"voice","data":["FILES/hello.ogg"]}]}`, As(e.Global))
@@ -108,6 +109,8 @@ func TestEveryOperation(t *testing.T) {
 		t.Errorf("the code that was sent is %s", status)
 	}
 
+	do("POST", "/api/otp/code/global", `{"contact_id":"6281290005555@c.us"}`, As(e.Global))
+
 	// Events: a stream that has begun never ends, but its head does.
 	do("HEAD", "/api/events", "")
 	do("GET", "/api/sandbox/listeners?type=message.received", "")
@@ -116,6 +119,7 @@ func TestEveryOperation(t *testing.T) {
 	mine := `{"message_id":"` + first.Text("data.message_id") + `"`
 	theirs := `{"message_id":"` + received + `"`
 	do("PUT", "/api/send-message/reaction", theirs+`,"reaction":"👍"}`)
+	do("PUT", "/api/send-message/react", theirs+`,"reaction":"👍"}`)
 	do("POST", "/api/send-message/seen", theirs+`}`)
 	do("PUT", "/api/send-message/star", theirs+`,"starred":true}`)
 	do("DELETE", "/api/send-message/delete?message_id="+first.Text("data.message_id"), "")
@@ -124,7 +128,10 @@ func TestEveryOperation(t *testing.T) {
 	send("stop-typing", `{"contact_id":"AYU"}`)
 
 	// Reading.
-	do("GET", "/api/chat", "")
+	for _, spelling := range []string{"", "/", "/all"} {
+		do("GET", "/api/chat"+spelling, "")
+		do("GET", "/api/contact"+spelling, "")
+	}
 	do("GET", "/api/chat/detail?limit=100&contact_id="+ayu, "")
 	do("POST", "/api/media", "a file", With("Content-Type", "text/plain"))
 	file := do("GET", "/api/messages/"+image.Text("data.message_id"), "").Text("data.media.id")
@@ -132,14 +139,17 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/chat/details?limit=2&offset=2&contact_id=6281234567890@s.us", "")
 	do("POST", "/api/chat/archive", fill.Replace(`{"contact_id":"AYU"}`))
 	do("POST", "/api/chat/un-archive", fill.Replace(`{"contact_id":"AYU"}`))
-	do("GET", "/api/contact", "")
+	do("POST", "/api/chat/unarchive", fill.Replace(`{"contact_id":"AYU"}`))
 	do("GET", "/api/contact", "", With("Accept", "application/json"))
 	do("GET", "/api/contact/info?contact_id="+ayu, "")
+	do("GET", "/api/contact/detail?contact_id="+ayu, "")
 	do("GET", "/api/contact/info?contact_id=99912345670@c.us", "", With("Accept", "application/json"))
 	do("GET", "/api/contact/picture?contact_id="+ayu, "")
 	do("GET", "/api/groups", "")
+	do("GET", "/api/groups/all", "")
 	group := do("POST", "/api/groups/create", fill.Replace(`{"name":"Family","participants":[{"id":"AYU"}]}`))
 	do("GET", "/api/groups/participants?group_id="+group.Text("data.id"), "")
+	do("POST", "/api/groups/participant", `{"group_id":"`+group.Text("data.id")+`"}`)
 	do("GET", "/api/channel/health", "")
 	do("GET", "/api/channel/check-phone-number?phone=%2B62+812-3456-7890", "")
 	do("GET", "/api/channel/check-phone-number?phone=99912345670", "")

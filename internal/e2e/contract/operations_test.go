@@ -236,7 +236,13 @@ func testDelete(t *testing.T, e *parleytest.Env, shop string) {
 	})
 	part(t, e, "both", func(e *parleytest.Env) {
 		c := converse(e, shop)
-		expectOperation(e.Call("DELETE", "/api/send-message/delete?message_id="+c.own, `{"message_id":"3EB0"}`), "DELETED", "delete")
+		others := []string{`"3EB0"`, `"` + c.theirs + `"`, `"` + strings.Replace(c.own, "true_", "false_", 1) + `"`, `7`, `{}`, `[]`, `""`}
+		for _, other := range others {
+			expectInvalid(e.Call("DELETE", "/api/send-message/delete?message_id="+c.own, `{"message_id":`+other+`}`), "message_id")
+		}
+		for _, same := range [][2]string{{c.own, c.own}, {c.own, bareOf(c.own)}, {bareOf(c.own), c.own}} {
+			expectOperation(e.Call("DELETE", "/api/send-message/delete?message_id="+same[0], `{"message_id":"`+same[1]+`"}`), "DELETED", "delete")
+		}
 		expectInvalid(e.Call("DELETE", "/api/send-message/delete?message_id=3EB0", jsonOf(e.T, object{"message_id": c.own})), "message_id")
 	})
 	part(t, e, "given twice", func(e *parleytest.Env) {

@@ -150,7 +150,7 @@ func expectInvalid(a *parleytest.Response, fields ...string) *parleytest.Respons
 	if got := a.Text("message"); got != want {
 		a.T.Errorf("%s: the message is %q, want %q", a.Request, got, want)
 	}
-	if got := keysOf(a, ""); !slices.Equal(got, []string{"errors", "message"}) {
+	if got := keysOf(a, ""); !slices.Equal(got, []string{"code", "errors", "message"}) || a.Text("code") != "invalid" {
 		a.T.Errorf("%s: a validation error with %v: %s", a.Request, got, a.Body)
 	}
 	return a

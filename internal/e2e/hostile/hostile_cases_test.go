@@ -32,6 +32,8 @@ var targets = []target{
 	{"POST", "/api/groups/create", "", `{"name":"x","participants":[{"id":"6281234567890@c.us"}]}`},
 	{"POST", "/api/otp/link/request", "", `{"contact_id":"6281234567890@c.us","expires":60,"name":"x"}`},
 	{"POST", "/api/otp/link/global", "global", `{"contact_id":"6281234567890@c.us","expires":60}`},
+	{"POST", "/api/otp/code/global", "global", `{"contact_id":"6281234567890@c.us","name":"x"}`},
+	{"POST", "/api/groups/participant", "", `{"group_id":"120363020000000001@g.us"}`},
 	{"PATCH", "/api/sandbox/phones/6281234567890", "", `{"name":"Mallory","online":false}`},
 	{"POST", "/api/sandbox/phones/6281234567890/send", "", `{"type":"text","message":"never said"}`},
 	{"POST", "/api/sandbox/phones/6281234567890/open", "", `{"link":"https://wa.me/1?text=x"}`},
@@ -166,7 +168,7 @@ func otherMethods(t *testing.T) (cases []hostile) {
 			switch {
 			case strings.HasPrefix(path, "/api/manage"):
 				as = "admin"
-			case path == "/api/send-message/pool", path == "/api/otp/link/global":
+			case path == "/api/send-message/pool", path == "/api/otp/link/global", path == "/api/otp/code/global":
 				as = "global"
 			}
 			cases = append(cases, hostile{name: "method", method: method, path: path, as: as, want: http.StatusMethodNotAllowed})

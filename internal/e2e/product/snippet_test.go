@@ -245,6 +245,9 @@ func TestDocumentedPathsExist(t *testing.T) {
 		_, path, _ := strings.Cut(route, " ")
 		if !paths[path] {
 			paths[path] = true
+			if strings.HasSuffix(path, "/") {
+				path += "{$}" // else it matches all paths below
+			}
 			mux.Handle(path, http.NotFoundHandler())
 		}
 	}
