@@ -172,7 +172,7 @@ func messagingRoutes(m *router, s *server) {
 	m.add("POST /api/send-message/typing", ofChannel, body, handleText(s.typing(true)))
 	m.add("POST /api/send-message/stop-typing", ofChannel, body, handleText(s.typing(false)))
 
-	m.add("GET /api/chat", ofChannel, query, handle(s.chats), "/api/chat/", "/api/chat/all")
+	m.add("GET /api/chat", ofChannel, query, handle(s.chats), "/api/chat/{$}", "/api/chat/all")
 	m.add("GET /api/chat/detail", ofChannel, query, handle(s.history), "/api/chat/details")
 	m.add("POST /api/chat/archive", ofChannel, body, drafting(s, s.archive(true), s.archiveResponse))
 	m.add("POST /api/chat/un-archive", ofChannel, body, drafting(s, s.archive(false), operationResponse), "/api/chat/unarchive")
@@ -182,7 +182,7 @@ func messagingRoutes(m *router, s *server) {
 	m.add("POST /api/media", ofChannel, upload, work{do: handle(s.addUpload).do, anywhere: true})
 	m.add("GET /api/media/{id}", ofChannel, nothing, work{do: s.readFile, signed: s.readSignedFile, anywhere: true})
 
-	m.add("GET /api/contact", ofChannel, query, handleString(onUsable(s.contacts)), "/api/contact/", "/api/contact/all")
+	m.add("GET /api/contact", ofChannel, query, handleString(onUsable(s.contacts)), "/api/contact/{$}", "/api/contact/all")
 	m.add("GET /api/contact/info", ofChannel, query, handleString(onUsable(s.contactInfo)), "/api/contact/detail")
 	m.add("GET /api/contact/picture", ofChannel, query, handle(onUsable(s.picture)))
 	m.add("GET /api/groups", ofChannel, query, handle(onUsable(s.groups)), "/api/groups/all")
@@ -297,6 +297,7 @@ func publicRoutes(m *router, s *server) {
 	m.serve("GET /pair.js", serveFile("pair/pair.js", typeScript))
 	m.serve("GET /pair.css", serveFile("pair/pair.css", typeStyle))
 	m.serve("GET /openapi.json", serveFile("openapi.json", typeJSON[0]))
+	m.serve("GET /openapi.yaml", serveFile("openapi.json", "application/yaml")) // JSON is YAML
 	m.serve("GET /docs", serveDocs(), "/docs/{$}")
 	m.serve("GET /docs/{file}", serveDocs())
 }
@@ -364,11 +365,18 @@ func emptyRouter(s *server, duration *prometheus.HistogramVec) *router {
 	return &router{server: s, duration: duration, mux: http.NewServeMux(), paths: map[string]*methods{}}
 }
 
-// add adds a route, given as "METHOD /path", also under other spellings of its path that clients use.
+// add adds a route, given as "METHOD /path", also under other spellings of its path that clients use. A spelling that ends in
+// {$} is the path with a slash at its end, which is no route of its own: OpenAPI tools reject such paths.
 func (m *router) add(pattern string, who access, in input, w work, spellings ...string) {
 	method, path, _ := strings.Cut(pattern, " ")
-	for _, path := range append([]string{path}, spellings...) {
-		rt := m.route(method+" "+path, who, in, w)
+	rt := m.route(pattern, who, in, w)
+	m.handle(rt, rt)
+	for _, spelling := range spellings {
+		if strings.HasSuffix(spelling, "/{$}") {
+			m.mux.Handle(spelling, m.paths[path])
+			continue
+		}
+		rt := m.route(method+" "+spelling, who, in, w)
 		m.handle(rt, rt)
 	}
 }
@@ -386,7 +394,7 @@ func (m *router) route(pattern string, who access, in input, w work) *route {
 	method, path, _ := strings.Cut(pattern, " ")
 	return &route{
 		server: m.server, checkSession: m.checkSession, method: method, path: path, access: who, input: in, work: w,
-		duration: m.duration, ok: m.duration.WithLabelValues(pattern, "200"),
+		duration: m.duration, ok: sync.OnceValue(func() prometheus.Observer { return m.duration.WithLabelValues(pattern, "200") }),
 	}
 }
 
@@ -396,11 +404,7 @@ func (m *router) handle(rt *route, h http.Handler) {
 	if p == nil {
 		p = &methods{access: rt.access, by: map[string]http.Handler{}}
 		m.paths[rt.path] = p
-		pattern := rt.path
-		if strings.HasSuffix(pattern, "/") {
-			pattern += "{$}" // else it matches all paths below
-		}
-		m.mux.Handle(pattern, p)
+		m.mux.Handle(rt.path, p)
 	}
 	p.by[rt.method] = h
 }

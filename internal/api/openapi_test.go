@@ -6,12 +6,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json/jsontext"
 	yaml "github.com/oasdiff/yaml3"
+
+	"parley"
+	"parley/internal/callback"
 )
 
 var updateOpenAPI = flag.Bool("update-openapi", false, "write openapi.json from openapi.yaml")
@@ -191,4 +195,101 @@ func writeScalar(b *bytes.Buffer, value any) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false) // the text is for people, too
 	return e.Encode(value)
+}
+
+// TestOpenAPIForGenerators holds the document to what code generators need beyond the rules of OpenAPI.
+func TestOpenAPIForGenerators(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{}
+	note := func(kind, name string) {
+		if other := kinds[name]; other != "" { // they become types of one name
+			t.Errorf("%s is a name of %s and of %s", name, other, kind)
+		}
+		kinds[name] = kind
+	}
+	for name := range doc.Components.Schemas {
+		note("schemas", name)
+	}
+	for name := range doc.Components.Responses {
+		note("responses", name)
+	}
+	for name := range doc.Components.Parameters {
+		note("parameters", name)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			where := method + " " + path
+			if strings.HasSuffix(path, "/") {
+				t.Errorf("%s ends in a slash", where)
+			}
+			if op.Responses.Value("405") == nil || strings.HasPrefix(path, "/api/") && op.Responses.Value("404") == nil {
+				t.Errorf("%s does not document 404 and 405", where)
+			}
+			if op.RequestBody == nil {
+				continue
+			}
+			for _, media := range op.RequestBody.Value.Content {
+				checkForGenerators(t, where, media.Schema, map[*openapi3.Schema]bool{})
+			}
+		}
+	}
+	for name, schema := range doc.Components.Schemas {
+		checkForGenerators(t, name, schema, map[*openapi3.Schema]bool{})
+	}
+}
+
+// checkForGenerators looks for what generators do not understand in a schema: a default makes a field required for some, and
+// rules that only name required fields, or several types, become types that nobody can use.
+func checkForGenerators(t *testing.T, where string, ref *openapi3.SchemaRef, seen map[*openapi3.Schema]bool) {
+	t.Helper()
+	if ref == nil || ref.Value == nil || seen[ref.Value] {
+		return
+	}
+	s := ref.Value
+	seen[s] = true
+	if s.Default != nil {
+		t.Errorf("%s has a default: put it into the description", where)
+	}
+	if types := s.Type.Slice(); len(types) > 1 && !(len(types) == 2 && s.Type.Includes("null")) {
+		t.Errorf("%s has the types %v", where, types)
+	}
+	if len(s.Enum) > 0 && s.Type.Slice() == nil {
+		t.Errorf("%s is an enum without a type", where)
+	}
+	for _, some := range []openapi3.SchemaRefs{s.AnyOf, s.OneOf, s.AllOf} {
+		for _, one := range some {
+			if v := one.Value; len(v.Required) > 0 && len(v.Properties) == 0 && v.Type.Slice() == nil {
+				t.Errorf("%s has a rule that only names required fields", where)
+			}
+			checkForGenerators(t, where, one, seen)
+		}
+	}
+	for name, property := range s.Properties {
+		checkForGenerators(t, where+"."+name, property, seen)
+	}
+	checkForGenerators(t, where+"[]", s.Items, seen)
+}
+
+// TestOpenAPIEventTypes compares the types of events with those of the server.
+func TestOpenAPIEventTypes(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]parley.EventType{
+		"EventType": parley.EventTypes, "AnyEventType": append(slices.Clone(parley.EventTypes), callback.TestEvent),
+	} {
+		enum := doc.Components.Schemas[name].Value.Enum
+		for _, kind := range want {
+			if !slices.Contains(enum, any(string(kind))) {
+				t.Errorf("%s does not have %s", name, kind)
+			}
+		}
+		if len(enum) != len(want) {
+			t.Errorf("%s has %d types, want %d", name, len(enum), len(want))
+		}
+	}
 }

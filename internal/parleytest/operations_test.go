@@ -113,6 +113,7 @@ func TestEveryOperation(t *testing.T) {
 
 	// Events: a stream that has begun never ends, but its head does.
 	do("HEAD", "/api/events", "")
+	do("GET", "/openapi.yaml", "", As(""))
 	do("GET", "/api/sandbox/listeners?type=message.received", "")
 
 	// Working with messages.

@@ -68,7 +68,8 @@ func whomFor(method, path string, op *openapi3.Operation) string {
 		return "ticket"
 	case strings.HasPrefix(path, "/api/manage/"):
 		return "admin"
-	case method+" "+path == "POST /api/send-message/pool", method+" "+path == "POST /api/otp/link/global":
+	case method+" "+path == "POST /api/send-message/pool", method+" "+path == "POST /api/otp/link/global",
+		method+" "+path == "POST /api/otp/code/global":
 		return "global"
 	case path == "/mcp":
 		return "every"

@@ -173,7 +173,7 @@ func readParticipants(t *testing.T, e *parleytest.Env) {
 	e.Get("/api/groups/participants?group_id="+id, parleytest.As(other)).ExpectFields("group_id") // a group of another channel
 }
 
-var contactKeys = []string{"id", "name", "number", "is_business", "is_blocked", "last_seen_at"}
+var contactKeys = []string{"id", "contact_id", "name", "number", "is_business", "is_blocked", "last_seen_at"}
 
 func readContacts(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("contacts"))
@@ -268,7 +268,7 @@ func readContactsAsString(t *testing.T, e *parleytest.Env) {
 
 func readContactInfo(t *testing.T, e *parleytest.Env) {
 	e.Post("/api/sandbox/phones", `{"number":"6281200000031","name":"Dewi"}`).Expect(http.StatusOK)
-	keys := append(slices.Clone(contactKeys), "about", "picture_url", "on_network")
+	keys := append(slices.Clone(contactKeys), "about", "picture_url", "profile_picture_url", "on_network")
 	phones := e.Get("/api/sandbox/phones").Count("data")
 	for _, c := range []struct {
 		asked, id, name string
@@ -309,7 +309,7 @@ func readPicture(t *testing.T, e *parleytest.Env) {
 	for _, id := range []string{"6281234567890@c.us", "6281234567890@s.us", "6281200000041@c.us"} {
 		a := e.Get("/api/contact/picture?contact_id=" + id).Expect(http.StatusOK)
 		wantKeys(t, a, "", "success", "message", "data")
-		wantKeys(t, a, "data", "picture_url")
+		wantKeys(t, a, "data", "picture_url", "profile_picture_url")
 		wantValue(t, a, "data.picture_url", nil) // no phone of the sandbox has one
 		if got := a.Header.Get("Content-Type"); got != "application/json" {
 			t.Errorf("Content-Type %q", got)

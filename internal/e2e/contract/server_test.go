@@ -144,3 +144,21 @@ func TestPublicURL(t *testing.T) {
 		t.Errorf("the doctor says %s", found)
 	}
 }
+
+// TestContractMetricsAreSmall: a scrape is small before any request, and a route's histogram comes with its first request.
+func TestContractMetricsAreSmall(t *testing.T) {
+	t.Parallel()
+	e := parleytest.Start(t)
+	const histogram = `parley_http_request_duration_seconds_count{route="GET /api/chat",status="200"} 1`
+	before := e.Get("/metrics", parleytest.As("")).Expect(http.StatusOK)
+	if size := len(before.Body); size > 60_000 {
+		t.Errorf("%d bytes before any request", size)
+	}
+	if strings.Contains(string(before.Body), "route=\"GET /api/chat\"") {
+		t.Error("there is a histogram of a route without requests")
+	}
+	e.Get("/api/chat").Expect(http.StatusOK)
+	if after := e.Get("/metrics", parleytest.As("")).Expect(http.StatusOK); !strings.Contains(string(after.Body), histogram) {
+		t.Errorf("the request is not counted:\n%.3000s", after.Body)
+	}
+}

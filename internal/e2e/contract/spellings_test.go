@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"net/http"
+	"regexp"
 	"testing"
 
 	"parley/internal/parleytest"
@@ -33,12 +34,12 @@ func spelledReads(t *testing.T, e *parleytest.Env, c conversation) {
 		want := e.Get(path).Expect(http.StatusOK)
 		for _, spelling := range spellings {
 			got := e.Get(spelling).Expect(http.StatusOK)
-			if string(got.Body) != string(want.Body) || got.Header.Get("Content-Type") != want.Header.Get("Content-Type") {
+			if withoutTimes(got) != withoutTimes(want) || got.Header.Get("Content-Type") != want.Header.Get("Content-Type") {
 				t.Errorf("%s answers %s\n%s answers %s", path, want.Body, spelling, got.Body)
 			}
 		}
 	}
-	for _, path := range []string{"/api/chat/all/", "/api/chat/x", "/api/contact/x", "/api/groups/", "/api/send-message/text/"} {
+	for _, path := range []string{"/api/chat//", "/api/chat/all/", "/api/chat/x", "/api/contact/x", "/api/groups/", "/api/send-message/text/"} {
 		e.Get(path).ExpectError(http.StatusNotFound, "does not exist")
 	}
 	group := e.Get("/api/groups").Text("data.0.id")
@@ -49,6 +50,13 @@ func spelledReads(t *testing.T, e *parleytest.Env, c conversation) {
 	}
 	expectInvalid(e.Post("/api/groups/participant", `{}`), "group_id")
 	expectInvalid(e.Post("/api/groups/participant", `{"group_id":"1@g.us"}`), "group_id")
+}
+
+var anyTime = regexp.MustCompile(`"20[0-9-]+T[0-9:.]+Z"`)
+
+// withoutTimes is a body without its times: phones that are online were seen just now.
+func withoutTimes(a *parleytest.Response) string {
+	return anyTime.ReplaceAllString(string(a.Body), `""`)
 }
 
 func spelledWrites(t *testing.T, e *parleytest.Env, c conversation) {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/api"
 	"parley/internal/app"
+	"parley/internal/callback"
 	"parley/internal/parleytest"
 	"parley/internal/store"
 )
@@ -322,6 +325,36 @@ func useLinks(l *eventLog) {
 	for _, body := range l.bodies() {
 		if strings.Contains(string(body), link.Text("data.code")) {
 			l.T.Errorf("the log tells the code: %s", body)
+		}
+	}
+}
+
+// TestWebhookTestIsAsDescribed holds the test event of a webhook to its schema and to the OpenAPI document, as every other event.
+func TestWebhookTestIsAsDescribed(t *testing.T) {
+	e := parleytest.Start(t)
+	bodies := make(chan []byte, 2)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- body
+	}))
+	defer receiver.Close()
+	document, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, webhook := range []string{`{"url":"` + receiver.URL + `"}`, `{"url":"` + receiver.URL + `","channel":"demo"}`} {
+		id := e.Post("/api/manage/webhooks", webhook, parleytest.As(e.Admin)).Expect(http.StatusCreated).Text("data.id")
+		e.Post("/api/manage/webhooks/"+id+"/test", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
+		body := <-bodies
+		if err := readSchema(t, callback.TestEvent).Validate(readJSON(t, body)); err != nil {
+			t.Errorf("%v\n%s", err, body)
+		}
+		var plain any
+		if err := json.Unmarshal(body, &plain); err != nil {
+			t.Fatal(err)
+		}
+		if err := document.Components.Schemas["Event"].Value.VisitJSON(plain, openapi3.EnableJSONSchema2020()); err != nil {
+			t.Errorf("not as the OpenAPI document says: %v\n%s", err, body)
 		}
 	}
 }

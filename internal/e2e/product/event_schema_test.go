@@ -15,10 +15,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"parley"
+	"parley/internal/callback"
 )
 
 // eventDocs is where the schema and the example of every type of event are.
 const eventDocs = "../../../docs/events"
+
+// describedTypes are all types of events, with that of tests.
+var describedTypes = append(slices.Clone(parley.EventTypes), callback.TestEvent)
 
 // readSchema reads the schema of a type.
 func readSchema(t *testing.T, kind parley.EventType) *jsonschema.Schema {
@@ -72,7 +76,7 @@ func TestEveryEventIsDescribed(t *testing.T) {
 	for _, f := range files {
 		left[f.Name()] = true
 	}
-	for _, kind := range parley.EventTypes {
+	for _, kind := range describedTypes {
 		example := readExample(t, kind)
 		if err := readSchema(t, kind).Validate(example); err != nil {
 			t.Errorf("the example of %s: %v", kind, err)
@@ -97,7 +101,7 @@ func TestEveryEventIsDescribed(t *testing.T) {
 // can be used without the others.
 func TestSchemasAgree(t *testing.T) {
 	defined := map[string]any{}
-	for _, kind := range parley.EventTypes {
+	for _, kind := range describedTypes {
 		schema := readJSON(t, readEventDoc(t, string(kind)+".schema.json")).(map[string]any)
 		for name, one := range schema["$defs"].(map[string]any) {
 			if other, there := defined[name]; there && !reflect.DeepEqual(one, other) {
@@ -128,9 +132,54 @@ func TestSchemasAgree(t *testing.T) {
 	}
 }
 
+// TestSchemasAreStrict holds the schemas to what strict compilers want beyond the standard: keywords of a type stand beside
+// that type, and what is required is described in the same place.
+func TestSchemasAreStrict(t *testing.T) {
+	typeOf := map[string]string{"pattern": "string", "minLength": "string", "properties": "object", "required": "object",
+		"additionalProperties": "object", "items": "array", "minItems": "array", "minimum": "integer", "maximum": "integer"}
+	for _, kind := range describedTypes {
+		var walk func(path string, value any)
+		walk = func(path string, value any) {
+			schema, ok := value.(map[string]any)
+			if !ok {
+				return // true or false
+			}
+			for keyword, of := range typeOf {
+				if _, there := schema[keyword]; there && schema["type"] != of {
+					t.Errorf("%s%s has %s without the type %s", kind, path, keyword, of)
+				}
+			}
+			described, _ := schema["properties"].(map[string]any)
+			required, _ := schema["required"].([]any)
+			for _, name := range required {
+				if _, there := described[name.(string)]; !there {
+					t.Errorf("%s%s requires %s, which it does not describe", kind, path, name)
+				}
+			}
+			for keyword, inner := range schema {
+				switch inner := inner.(type) {
+				case map[string]any:
+					if keyword != "properties" && keyword != "$defs" {
+						walk(path+"/"+keyword, inner)
+						continue
+					}
+					for name, one := range inner {
+						walk(path+"/"+keyword+"/"+name, one)
+					}
+				case []any:
+					for i, one := range inner { // what is no schema is a string
+						walk(fmt.Sprintf("%s/%s/%d", path, keyword, i), one)
+					}
+				}
+			}
+		}
+		walk("", readJSON(t, readEventDoc(t, string(kind)+".schema.json")))
+	}
+}
+
 // TestSchemasCatchMistakes spoils the examples in many ways: every one of them must be noticed.
 func TestSchemasCatchMistakes(t *testing.T) {
-	for _, kind := range parley.EventTypes {
+	for _, kind := range describedTypes {
 		t.Run(string(kind), func(t *testing.T) {
 			schema := readSchema(t, kind)
 			spoil := func(what string, change func(event, data map[string]any)) {
