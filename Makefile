@@ -11,6 +11,9 @@ CC_FOUND = $(shell command -v gcc || command -v clang || command -v cc)
 # The tests in a browser are a module of their own: other builds do not download its dependencies.
 BROWSER := internal/console/browsertest
 
+# So is what generated clients import.
+CLIENTS := internal/e2e/clients
+
 # Runs go test and prints progress. No package comes near the time limit unless something hangs.
 RUNTESTS := go run ./internal/tools/runtests
 LIMIT    := -timeout 40m
@@ -18,7 +21,7 @@ LIMIT    := -timeout 40m
 PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./internal/network/whatsapp ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check extra race kills postgres browser screenshots bench torture cover release clean \
+.PHONY: help run build test check extra race kills postgres clients browser screenshots bench torture cover release clean \
 	deploy-check needs browser-needs postgres-needs deploy-needs fmt static tidy generated
 
 help: ## List the targets
@@ -38,7 +41,7 @@ test: needs ## Run the tests of every package
 
 check: test extra ## Run everything that a change must pass
 
-extra: fmt static tidy generated kills postgres race browser ## Run what check does beyond test
+extra: fmt static tidy generated kills postgres race clients browser ## Run what check does beyond test
 
 # The detector makes everything about eight times slower. Tests without concurrency are skipped, also those that walk
 # through tables one request after the other, and the loops are shorter.
@@ -61,6 +64,10 @@ postgres: export PARLEY_POSTGRES=1
 postgres: needs postgres-needs ## Run the tests on PostgreSQL
 	$(RUNTESTS) $(LIMIT) -count=1 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes|FailsOver' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api \
 		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./cmd/parley
+
+clients: needs ## Generate a Go client, and use it with a server
+	cd $(CLIENTS) && go vet ./...
+	$(RUNTESTS) -C $(CLIENTS) $(LIMIT) ./...
 
 browser: needs browser-needs ## Run the tests of the console in a browser
 	cd $(BROWSER) && go vet ./...
@@ -143,10 +150,12 @@ fmt:
 static:
 	go run $(STATICCHECK) ./...
 	cd $(BROWSER) && go run $(STATICCHECK) ./...
+	cd $(CLIENTS) && go run $(STATICCHECK) ./...
 
 tidy:
 	go mod tidy -diff
 	cd $(BROWSER) && go mod tidy -diff
+	cd $(CLIENTS) && go mod tidy -diff
 
 generated:
 	@before=$$(git diff | git hash-object --stdin); go generate ./...; after=$$(git diff | git hash-object --stdin); \

@@ -181,7 +181,7 @@ func otherMethods(t *testing.T) (cases []hostile) {
 func oddPaths() (cases []hostile) {
 	for _, path := range []string{
 		"//", "/./", "/../", "/..", "/.", "/api", "/api/", "/api//", "//api/chat", "/api//chat", "/api/./chat", "/api/../api/chat",
-		"/api/chat/..", "/api/chat/.", "/api/chat/",
+		"/api/chat/..", "/api/chat/.", "/api/groups/",
 		"/api/%2e%2e/etc/passwd", "/api/%2e/chat", "/api/chat%2fdetail", "/api%2fchat", "/%61pi%2Fchat", "/api/chat%00", "/api/chat%0a",
 		"/api/chat%0d%0aX:1", "/api/chat%20", "/api/chat%09", "/api/%00", "/%00",
 		"/API/chat", "/Api/Chat", "/api/Chat", "/api/chat;x=1", "/api/chat%3flimit=1", "/api/chat%23", "/api/chat.json", "/api/chat,",
