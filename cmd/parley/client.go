@@ -192,9 +192,9 @@ func isNotFound(err error) bool { return hasCode(err, parley.NotFound) }
 
 func isInvalid(err error) bool { return hasCode(err, parley.Invalid) }
 
-func hasCode(err error, code parley.Code) bool {
+func hasCode(err error, codes ...parley.Code) bool {
 	refused, ok := errors.AsType[*client.Error](err)
-	return ok && refused.HasCode(code)
+	return ok && refused.HasCode(codes...)
 }
 
 // explainNoChannel replaces the error of a request that names a channel, if the channel does not exist.

@@ -262,7 +262,7 @@ func checkToken(ctx context.Context, base, token string) (signedIn, error) {
 		method, path = http.MethodGet, client.Path("server")
 	}
 	resp, err := (&client.Client{Base: base, Token: token}).Open(ctx, method, path, nil, nil, nil)
-	if hasStatus(err, http.StatusUnauthorized) { // the response to HEAD has no text
+	if hasCode(err, parley.Unauthenticated, parley.TokenExpired) { // the response to HEAD has no text
 		return about, fail(exitNotAllowed, "%s does not accept this token. Is it of another server, expired or revoked?", base)
 	}
 	if err != nil {
