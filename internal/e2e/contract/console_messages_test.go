@@ -170,8 +170,8 @@ func findDetail(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		return a.Text("data.status") == "READ" && a.Text("data.reactions.0") == "👍" && a.Count("data.deliveries") >= 3
 	})
 	wantKeys(t, a, "", "success", "message", "data")
-	wantKeys(t, a, "data", append(slices.Clone(foundKeys), "timeline", "reply_to", "media", "location", "poll", "reactions", "deliveries",
-		"idempotency_key")...)
+	wantKeys(t, a, "data", append(slices.Clone(foundKeys), "timeline", "reply_to", "quoted", "media", "location", "contacts", "poll",
+		"reactions", "deliveries", "idempotency_key")...)
 	wantValue(t, a, "data.reply_to", first.Text("data.id"))
 	wantValue(t, a, "data.idempotency_key", "detail-1")
 	wantValue(t, a, "data.media", nil)
@@ -234,7 +234,7 @@ func findPoll(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	place := e.Post("/api/send-message/location",
 		`{"contact_id":"`+phone.Contact()+`","latitude":"-6.2","longitude":"106.8","title":"Monas"}`).Expect(200)
 	a = e.Get(foundMessages+"/"+place.Text("data.message_id")+"?channel=demo", admin).Expect(200)
-	wantKeys(t, a, "data.location", "latitude", "longitude", "title")
+	wantKeys(t, a, "data.location", "latitude", "longitude", "title", "address")
 	wantValue(t, a, "data.location.title", "Monas")
 }
 
@@ -246,7 +246,7 @@ func findFiles(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		`{"contact_id":"`+phone.Contact()+`","file":{"url":"`+files+`/dot.png","filename":"dot é\".png"},"caption":"dot"}`).Expect(200)
 	path := foundMessages + "/" + sent.Text("data.message_id")
 	detail := e.Get(path+"?channel=demo", admin).Expect(200)
-	wantKeys(t, detail, "data.media", "mimetype", "filename", "bytes", "status")
+	wantKeys(t, detail, "data.media", "id", "url", "mimetype", "filename", "bytes", "status")
 	wantValue(t, detail, "data.media.status", "ready")
 	wantValue(t, detail, "data.media.mimetype", "image/png")
 	wantValue(t, detail, "data.media.bytes", float64(len(picture)))

@@ -31,7 +31,8 @@ func TestOwnMessages(t *testing.T) {
 		wantValue(t, found, "data.0.channel", "ownsearch")
 	}
 	one := e.Get("/api/messages/"+sent.Text("data.message_id"), as).Expect(http.StatusOK)
-	wantKeys(t, one, "data", append(slices.Clone(foundKeys), "timeline", "reply_to", "media", "location", "poll", "reactions")...)
+	wantKeys(t, one, "data", append(slices.Clone(foundKeys), "timeline", "reply_to", "quoted", "media", "location", "contacts",
+		"poll", "reactions")...)
 	wantValue(t, one, "data.timeline.0.status", "PENDING")
 	path := "/api/messages/" + sent.Text("data.message_id")
 	e.Get(path, parleytest.As(e.Token)).Expect(http.StatusNotFound)

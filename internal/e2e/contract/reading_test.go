@@ -14,7 +14,8 @@ import (
 	"parley/internal/parleytest"
 )
 
-// recordKeys are the members of every record of a chat; reply_to, media and error come where there are any.
+// recordKeys are the members of every record of a chat; reply_to, quoted, media, location, contacts and error come where there
+// are any.
 var recordKeys = []string{"message_id", "id", "type", "from_me", "is_media", "body", "status", "reactions", "timestamp"}
 
 // TestReadingHistory holds the history of a chat to the contract.
@@ -184,12 +185,17 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 		a := e.Get("/api/chat/detail?limit=1&contact_id=" + contact).Expect(http.StatusOK)
 		keys := recordKeys
 		if strings.Contains(c.fields, "reply_to") {
-			keys = append(slices.Clone(keys), "reply_to")
+			keys = append(slices.Clone(keys), "reply_to", "quoted")
 			wantValue(t, a, "data.0.reply_to", first.Text("data.id"))
+			wantValue(t, a, "data.0.quoted.id", first.Text("data.id"))
 		}
 		if isMedia(c.kind) {
 			keys = append(slices.Clone(keys), "media")
 			wantValue(t, a, "data.0.media.status", "ready")
+		}
+		if c.kind == "location" {
+			keys = append(slices.Clone(keys), "location")
+			wantKeys(t, a, "data.0.location", "latitude", "longitude", "title", "address")
 		}
 		wantKeys(t, a, "data.0", keys...)
 		wantValue(t, a, "data.0.message_id", sent.Text("data.message_id"))
@@ -211,7 +217,11 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 		a := e.Get("/api/chat/detail?limit=1&contact_id=" + contact).Expect(http.StatusOK)
 		keys := recordKeys
 		if strings.Contains(c.sends, "reply_to") {
-			keys = append(slices.Clone(keys), "reply_to")
+			keys = append(slices.Clone(keys), "reply_to", "quoted")
+			wantValue(t, a, "data.0.quoted.id", first.Text("data.id"))
+		}
+		if c.kind == "location" {
+			keys = append(slices.Clone(keys), "location")
 		}
 		if isMedia(c.kind) {
 			keys = append(slices.Clone(keys), "media")
@@ -219,7 +229,7 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 				a = e.Get("/api/chat/detail?limit=1&contact_id=" + contact).Expect(http.StatusOK)
 				return a.Text("data.0.media.status") == "ready"
 			})
-			wantKeys(t, a, "data.0.media", "id", "mimetype", "size", "filename", "width", "height", "sha256", "status")
+			wantKeys(t, a, "data.0.media", "id", "url", "mimetype", "size", "filename", "width", "height", "sha256", "status")
 			sum := sha256.Sum256(served(t, files+"/dot.png"))
 			wantValue(t, a, "data.0.media.sha256", hex.EncodeToString(sum[:]))
 			wantValue(t, a, "data.0.media.mimetype", "image/png")

@@ -10,8 +10,8 @@ import (
 	"parley/internal/parleytest"
 )
 
-var bubbleKeys = []string{"from_phone", "message_id", "id", "type", "body", "codes", "links", "preview", "media", "location", "poll",
-	"votes",
+var bubbleKeys = []string{"from_phone", "message_id", "id", "type", "body", "codes", "links", "preview", "media", "location", "contacts",
+	"poll", "votes",
 	"reactions", "reply_to", "deleted", "status", "timestamp", "copies"}
 
 // TestSandboxChat holds what a phone shows to the contract.
