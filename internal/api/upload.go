@@ -174,7 +174,8 @@ type uploadBody struct {
 	err     error // why reading failed
 }
 
-var errPreamble = parley.Errorf(parley.BadRequest, "The field file must come first: more than %s come before it.", safehttp.Size(maxPreamble))
+var errPreamble = parley.Errorf(parley.BadRequest, "The field file must come first: more than %s come before it.",
+	safehttp.Size(maxPreamble))
 
 func (b *uploadBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {

@@ -75,8 +75,10 @@ func TestUpload(t *testing.T) {
 	asForm, kind := formWith(t, "note", "", "x", "file", "dot.png", string(picture))
 	for what, r := range map[string]reply{
 		"a form": e.upload(e.main, asForm, "Content-Type", kind),
-		"bytes":  e.upload(e.main, bytes.NewReader(picture), "Content-Type", "image/png", "Content-Disposition", `attachment; filename="dot.png"`),
-		"a lie":  e.upload(e.main, bytes.NewReader(picture), "Content-Type", "text/html", "Content-Disposition", `attachment; filename="../dot.png"`),
+		"bytes": e.upload(e.main, bytes.NewReader(picture), "Content-Type", "image/png",
+			"Content-Disposition", `attachment; filename="dot.png"`),
+		"a lie": e.upload(e.main, bytes.NewReader(picture), "Content-Type", "text/html",
+			"Content-Disposition", `attachment; filename="../dot.png"`),
 	} {
 		data := r.want(t, 200)
 		if data["mimetype"] != "image/png" || data["size"] != float64(len(picture)) || data["filename"] != "dot.png" {
@@ -192,7 +194,8 @@ func TestForeignUploads(t *testing.T) {
 	if none.StatusCode != 422 || none.wrong()["file.url"] == nil {
 		t.Fatalf("no upload: %d %s", none.StatusCode, none.text)
 	}
-	for _, c := range []struct{ token, id string }{{e.main, own}, {e.second, received}, {e.main, "med_"}, {e.main, "med_x"}, {e.main, own + "1"},
+	for _, c := range []struct{ token, id string }{{e.main, own}, {e.second, received}, {e.main, "med_"}, {e.main, "med_x"},
+		{e.main, own + "1"},
 		{e.main, "med_" + strings.Repeat("../", 10) + "aa"}, {e.main, strings.ToUpper(own[:4]) + own[4:]}} {
 		if r := send(c.token, c.id); r.StatusCode != 422 || strings.HasPrefix(c.id, "med_") && r.text != none.text {
 			t.Errorf("%s: %d %s", c.id, r.StatusCode, r.text)
@@ -256,7 +259,8 @@ func TestDataAddresses(t *testing.T) {
 			t.Errorf("%s: %v", what, media)
 		}
 	}
-	if r := e.call("POST", "/api/send-message/image", e.main, m{"contact_id": ayu, "file": m{"url": "data:image/png,no picture"}}); r.StatusCode != 422 {
+	noPicture := m{"contact_id": ayu, "file": m{"url": "data:image/png,no picture"}}
+	if r := e.call("POST", "/api/send-message/image", e.main, noPicture); r.StatusCode != 422 {
 		t.Errorf("no picture: %d %s", r.StatusCode, r.text)
 	}
 }
@@ -374,7 +378,8 @@ func TestVoiceFromFile(t *testing.T) {
 			t.Errorf("%s: %d %s", what, r.StatusCode, r.text)
 		}
 	}
-	wave := "RIFF" + "\x24\x7d\x00\x00" + "WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x80\x3e\x00\x00\x00\x7d\x00\x00\x02\x00\x10\x00data\x00\x7d\x00\x00" +
+	wave := "RIFF\x24\x7d\x00\x00" +
+		"WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x80\x3e\x00\x00\x00\x7d\x00\x00\x02\x00\x10\x00data\x00\x7d\x00\x00" +
 		strings.Repeat("\x00", 0x7d00)
 	id := e.upload(e.main, strings.NewReader(wave), "Content-Type", "audio/wav").want(t, 200)["id"]
 	sent := e.call("POST", "/api/send-message/voice", e.main, m{"contact_id": ayu, "file": m{"url": id}}).want(t, 200)

@@ -105,8 +105,8 @@ func callbackParams(contact parley.ContactID, event *parley.Event, at time.Time)
 	return append(params, param{"status", status}, param{"timestamp", parley.Stamp(at)}), nil
 }
 
-// DeliveryBody is the body of a delivery, without texts that are only stored encrypted and without signed links; nil: it has none, or its event
-// was purged.
+// DeliveryBody is the body of a delivery, without texts that are only stored encrypted and without signed links; nil: it has
+// none, or its event was purged.
 func (e *Engine) DeliveryBody(ctx context.Context, d parley.Delivery) (*string, error) {
 	if d.Webhook == "" {
 		return nil, nil

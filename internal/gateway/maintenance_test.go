@@ -43,7 +43,8 @@ func TestOrphansAreRemoved(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for key, age := range map[string]time.Duration{named: 30 * time.Hour, orphan: 24 * time.Hour, young: 23 * time.Hour, uploaded: 30 * time.Hour} {
+		ages := map[string]time.Duration{named: 30 * time.Hour, orphan: 24 * time.Hour, young: 23 * time.Hour, uploaded: 30 * time.Hour}
+		for key, age := range ages {
 			path := filepath.Join(b.media.String(), key[:2], key[2:4], key)
 			if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
 				t.Fatal(err)

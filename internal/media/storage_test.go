@@ -781,7 +781,8 @@ func TestStorageReadsFromAnyPosition(t *testing.T) {
 				offset int64
 				whence int
 				want   string
-			}{{7, io.SeekStart, "789"}, {0, io.SeekStart, "0123456789"}, {-2, io.SeekEnd, "89"}, {-4, io.SeekCurrent, "6789"}, {10, io.SeekStart, ""}} {
+			}{{7, io.SeekStart, "789"}, {0, io.SeekStart, "0123456789"}, {-2, io.SeekEnd, "89"}, {-4, io.SeekCurrent, "6789"},
+				{10, io.SeekStart, ""}} {
 				if _, err := f.Seek(c.offset, c.whence); err != nil {
 					t.Fatal(err)
 				}

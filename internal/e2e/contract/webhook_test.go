@@ -18,7 +18,8 @@ import (
 
 const webhooks = "/api/manage/webhooks"
 
-var webhookKeys = []string{"id", "url", "channel", "events", "media_links", "enabled", "reason", "disabled_at", "failing_since", "failures", "warning",
+var webhookKeys = []string{"id", "url", "channel", "events", "media_links", "enabled", "reason", "disabled_at", "failing_since",
+	"failures", "warning",
 	"created_at"}
 
 // TestWebhooks holds the management of webhooks and of signing secrets to the contract.
