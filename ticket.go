@@ -31,6 +31,7 @@ type Ticket struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	UsedAt    time.Time // zero: not used; a session is used up when it is signed out
+	LastUse   TokenUse  // of a session, to the minute; zero: not known
 	EndsAt    time.Time // after it a session is not prolonged; zero: see [Ticket.SessionEnd]
 }
 

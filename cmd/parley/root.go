@@ -66,7 +66,8 @@ func newRoot(c *cli) *cobra.Command {
 	section(root, "Use", c.login(), c.logout(), c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.chat(), c.messages(),
 		c.logs(), c.mcp())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
-	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.config(), c.backup(), c.restore(), c.migrate())
+	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.audit(), c.session(),
+		c.config(), c.backup(), c.restore(), c.migrate())
 	for _, cmd := range root.Commands() {
 		if slices.Contains(withProfile, cmd.Name()) {
 			settingFlags(cmd.PersistentFlags(), keyProfile)
@@ -79,7 +80,7 @@ func newRoot(c *cli) *cobra.Command {
 
 // withProfile are the commands that call a server, and so may use a login.
 var withProfile = []string{"open", "channel", "token", "webhook", "deliveries", "send", "chat", "messages", "logs", "sandbox", "listen",
-	"trigger", "diagnostics", "health", "node", "config", "mcp"}
+	"trigger", "diagnostics", "health", "node", "audit", "session", "config", "mcp"}
 
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})

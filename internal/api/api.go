@@ -230,19 +230,23 @@ func manageRoutes(m *router, s *server) {
 	m.add("GET /api/manage/channels/{code}", ofAdmin, nothing, handle(s.readChannel))
 	m.add("PATCH /api/manage/channels/{code}", ofAdmin, body, handle(s.changeChannel))
 	m.add("DELETE /api/manage/channels/{code}", ofAdmin, nothing, handle(s.deleteChannel))
-	m.add("POST /api/manage/channels/{code}/start", ofAdmin, nothing, switching(s, "Channel started", s.Gateway.StartChannel))
-	m.add("POST /api/manage/channels/{code}/stop", ofAdmin, nothing, switching(s, "Channel stopped", s.Gateway.StopChannel))
+	m.add("POST /api/manage/channels/{code}/start", ofAdmin, nothing, handle(s.startChannel))
+	m.add("POST /api/manage/channels/{code}/stop", ofAdmin, nothing, handle(s.stopChannel))
 	m.add("POST /api/manage/channels/{code}/pair", ofAdmin, optionalBody, handle(s.pairChannel))
 	m.add("GET /api/manage/channels/{code}/pairing", ofAdmin, nothing, handle(s.readPairing))
 	m.add("POST /api/manage/channels/{code}/pair-link", ofAdmin, nothing, handle(s.makePairLink))
 	m.add("POST /api/manage/channels/{code}/go-live", ofAdmin, body, handle(s.goLive))
-	m.add("POST /api/manage/channels/{code}/logout", ofAdmin, nothing, switching(s, "Channel logged out", s.Gateway.LogoutChannel))
+	m.add("POST /api/manage/channels/{code}/logout", ofAdmin, nothing, handle(s.logoutChannel))
 	m.add("GET /api/manage/tokens", ofAdmin, nothing, handle(s.listTokens))
 	m.add("POST /api/manage/tokens", ofAdmin, body, handleCreated(s.createToken))
 	m.add("PATCH /api/manage/tokens/{id}", ofAdmin, body, handle(s.changeToken))
 	m.add("DELETE /api/manage/tokens/{id}", ofAdmin, nothing, handle(s.revokeToken))
 	m.add("POST /api/manage/signing-key/rotate", ofAdmin, nothing, handle(s.rotateSigningKey))
 	m.add("POST /api/manage/sign-in-link", ofAdmin, optionalBody, handle(s.makeSignInLink))
+	m.add("GET /api/manage/audit", ofAdmin, query, handle(s.listAudit))
+	m.add("GET /api/manage/sessions", ofAdmin, nothing, handle(s.listSessions))
+	m.add("DELETE /api/manage/sessions", ofAdmin, nothing, handle(s.endOtherSessions))
+	m.add("DELETE /api/manage/sessions/{id}", ofAdmin, nothing, handle(s.endSession))
 	m.add("GET /api/manage/me", ofAdmin, nothing, handle(s.readMe))
 	m.add("GET /api/manage/listen-secret", ofAdmin, nothing, ofSecret(listenSecret, s.showSecret))
 	m.add("GET /api/manage/webhooks", ofAdmin, nothing, handle(s.listWebhooks))
@@ -369,6 +373,9 @@ func emptyRouter(s *server, duration *prometheus.HistogramVec) *router {
 // {$} is the path with a slash at its end, which is no route of its own: OpenAPI tools reject such paths.
 func (m *router) add(pattern string, who access, in input, w work, spellings ...string) {
 	method, path, _ := strings.Cut(pattern, " ")
+	if action := auditedActions[pattern]; action != "" {
+		w = m.audited(action, w)
+	}
 	rt := m.route(pattern, who, in, w)
 	m.handle(rt, rt)
 	for _, spelling := range spellings {

@@ -65,6 +65,10 @@ type request struct {
 	accepted bool                   // the work was accepted and the key stored with it
 	replaces bool                   // the response replaces the one stored with the work
 
+	action  string // of the audit log; empty: none
+	from    string // the client's address, for the audit log
+	inAudit bool   // the act is in the audit log, or was rolled back with it
+
 	reader *form.Reader
 	body   bytes.Buffer
 }

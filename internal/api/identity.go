@@ -43,9 +43,7 @@ func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Tok
 		return local, nil
 	}
 	raw, given := bearer(hr.Header)
-	valid, err := s.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) {
-		return s.addressOf(hr).String(), truncate(hr.UserAgent(), maxUserAgent)
-	})
+	valid, err := s.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) { return s.Caller(hr) })
 	if err == nil {
 		return valid, nil
 	}
@@ -67,6 +65,11 @@ func challenged(err error, given bool) error {
 		value += `, error="invalid_token"`
 	}
 	return &withHeader{err, field{"WWW-Authenticate", value}}
+}
+
+// Caller returns the client's address and what its program calls itself.
+func (s *server) Caller(hr *http.Request) (from, userAgent string) {
+	return s.addressOf(hr).String(), truncate(hr.UserAgent(), maxUserAgent)
 }
 
 const maxUserAgent = 200 // bytes that are stored

@@ -118,7 +118,8 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	}
 	const sentence = "Channel created"
 	c, err = s.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
-		return r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored)))
+		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.Code), after: auditChannel(stored)}),
+			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored))))
 	})
 	r.accepted, r.replaces = err == nil, true // the response says more once the channel has started
 	return s.channelResponse(ctx, sentence, c, err)
@@ -173,7 +174,7 @@ func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
 			c.Settings = settings
 			c.Settings.ClockAhead, c.Settings.ArchiveOf = ahead, of
 		}
-	})
+	}, r.auditChannelChange(ctx))
 	return s.channelResponse(ctx, "Channel changed", c, err)
 }
 
@@ -186,7 +187,9 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (any, error) {
 	if _, err := s.channelNamed(ctx, r.code()); err != nil && !errors.Is(err, parley.ErrNotFound) {
 		return nil, err // it is starting
 	}
-	err := s.Gateway.DeleteChannel(ctx, r.code())
+	err := s.Gateway.DeleteChannel(ctx, r.code(), func(tx *store.Tx, c parley.Channel) error {
+		return r.auditTx(ctx, tx, change{object: string(c.Code), before: auditChannel(c)})
+	})
 	if err == nil {
 		s.Callbacks.Secrets.Evict(parley.ChannelSecret(r.code()))
 		s.Callbacks.Reload() // its webhooks were deleted too
@@ -195,12 +198,26 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (any, error) {
 	return ok("Channel deleted", struct{}{}), err
 }
 
-// switching is the work of starting, stopping or logging out a channel.
-func switching(s *server, sentence string, do func(ctx context.Context, code parley.ChannelCode) (parley.Channel, error)) work {
-	return handle(func(ctx context.Context, r *request) (any, error) {
-		c, err := do(ctx, r.code())
-		return s.channelResponse(ctx, sentence, c, err)
-	})
+// auditChannelChange logs a change of a channel in its transaction.
+func (r *request) auditChannelChange(ctx context.Context) gateway.InChange {
+	return func(tx *store.Tx, before, after parley.Channel) error {
+		return r.auditTx(ctx, tx, change{string(after.Code), auditChannel(before), auditChannel(after)})
+	}
+}
+
+func (s *server) startChannel(ctx context.Context, r *request) (any, error) {
+	c, err := s.Gateway.StartChannel(ctx, r.code(), r.auditChannelChange(ctx))
+	return s.channelResponse(ctx, "Channel started", c, err)
+}
+
+func (s *server) stopChannel(ctx context.Context, r *request) (any, error) {
+	c, err := s.Gateway.StopChannel(ctx, r.code(), r.auditChannelChange(ctx))
+	return s.channelResponse(ctx, "Channel stopped", c, err)
+}
+
+func (s *server) logoutChannel(ctx context.Context, r *request) (any, error) {
+	c, err := s.Gateway.LogoutChannel(ctx, r.code())
+	return s.channelResponse(ctx, "Channel logged out", c, err)
 }
 
 type channelStateRow struct {

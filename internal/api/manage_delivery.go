@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -203,7 +204,10 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (any, error) 
 				return err
 			}
 			done = ok(fmt.Sprintf("%d queued for replay", replayed+n), replayData{replayed + n, n == batch, parley.Stamp(q.EndedBefore)})
-			return r.storeKey(ctx, tx, http.StatusOK, done)
+			if replayed == 0 { // one entry for all batches
+				err = r.auditTx(ctx, tx, change{object: string(q.Webhook)})
+			}
+			return errors.Join(err, r.storeKey(ctx, tx, http.StatusOK, done))
 		})
 		if err != nil {
 			return nil, err

@@ -73,7 +73,8 @@ func (s *server) createToken(ctx context.Context, r *request) (any, error) {
 	signed, err := s.Tokens.Issue(ctx, t, func(tx *store.Tx, stored parley.Token) error {
 		row = tokenOf(stored)
 		// The stored response must not contain the token, so a retry gets only its row.
-		return r.storeKey(ctx, tx, http.StatusCreated, ok(tokenExists, newToken{row, ""}))
+		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.ID), after: auditToken(stored)}),
+			r.storeKey(ctx, tx, http.StatusCreated, ok(tokenExists, newToken{row, ""})))
 	})
 	return ok("Token created. Copy it now: it is not shown again.", newToken{row, signed}), err
 }
@@ -109,12 +110,14 @@ func (s *server) changeToken(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	var changed envelope
-	change := func(t *parley.Token) {
+	set := func(t *parley.Token) {
 		t.Name, t.Role = cmp.Or(name, t.Name), cmp.Or(role, t.Role)
 	}
-	_, err := s.Tokens.Update(ctx, parley.TokenID(r.http.PathValue("id")), change, func(tx *store.Tx, stored parley.Token) error {
-		changed = ok("Token changed", tokenOf(stored))
-		return r.storeKey(ctx, tx, http.StatusOK, changed)
+	id := parley.TokenID(r.http.PathValue("id"))
+	_, err := s.Tokens.Update(ctx, id, set, func(tx *store.Tx, before, after parley.Token) error {
+		changed = ok("Token changed", tokenOf(after))
+		return errors.Join(r.auditTx(ctx, tx, change{string(id), auditToken(before), auditToken(after)}),
+			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
 	return changed, notFoundAs(err, errNoToken)
 }
@@ -123,7 +126,12 @@ var errNoToken = parley.Errorf(parley.NotFound, "This token does not exist.")
 
 func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 	id := parley.TokenID(r.http.PathValue("id"))
-	if err := s.Tokens.Revoke(ctx, id); err != nil {
+	err := s.Tokens.Revoke(ctx, id, func(tx *store.Tx, before parley.Token) error {
+		after := before
+		after.RevokedAt = time.Now()
+		return r.auditTx(ctx, tx, change{string(id), auditToken(before), auditToken(after)})
+	})
+	if err != nil {
 		return nil, notFoundAs(err, errNoToken)
 	}
 	t, err := s.Store.Token(ctx, id)
@@ -131,8 +139,9 @@ func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 }
 
 // rotateSigningKey creates a new key for new tokens. Existing tokens stay valid.
-func (s *server) rotateSigningKey(ctx context.Context, _ *request) (any, error) {
-	return ok("New tokens are signed with a new key.", struct{}{}), s.Tokens.Rotate(ctx)
+func (s *server) rotateSigningKey(ctx context.Context, r *request) (any, error) {
+	err := s.Tokens.Rotate(ctx, func(tx *store.Tx, id string) error { return r.auditTx(ctx, tx, change{object: id}) })
+	return ok("New tokens are signed with a new key.", struct{}{}), err
 }
 
 const SignInLife = 15 * time.Minute
@@ -141,6 +150,11 @@ type signInLink struct {
 	URL       string      `json:"url"`
 	ExpiresAt string      `json:"expires_at"`
 	Role      parley.Role `json:"role"`
+}
+
+type auditedLink struct {
+	Role parley.Role `json:"role"`
+	Name string      `json:"name"`
 }
 
 // makeSignInLink creates a link for the caller's role, or for a lesser one. Only an owner may do so in the console: else a
@@ -166,7 +180,8 @@ func (s *server) makeSignInLink(ctx context.Context, r *request) (any, error) {
 	err := s.tx(ctx, func(tx *store.Tx) error {
 		// The stored response must not contain the ticket.
 		before := ok("The link was already created and is not shown again. Create another.", link)
-		return errors.Join(tx.AddTicket(ctx, ticket), r.storeKey(ctx, tx, http.StatusOK, before))
+		return errors.Join(tx.AddTicket(ctx, ticket), r.auditTx(ctx, tx, change{after: auditedLink{role, ticket.Name}}),
+			r.storeKey(ctx, tx, http.StatusOK, before))
 	})
 	link.URL = s.baseURL(r.http) + "/console/login#" + secret
 	return ok(fmt.Sprintf("Link created. It works once and signs in as %s.", role), link), err

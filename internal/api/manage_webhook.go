@@ -93,7 +93,8 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 		}
 		// The stored response must not contain the secret, so a retry gets only the webhook.
 		before := "The webhook already exists. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
-		return r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{webhookOf(w), ""}))
+		return errors.Join(r.auditTx(ctx, tx, change{object: string(w.ID), after: auditWebhook(w)}),
+			r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{webhookOf(w), ""})))
 	})
 	s.Callbacks.Reload()
 	return ok("Webhook created", newWebhook{webhookOf(w), secret}), err
@@ -134,6 +135,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		if err != nil {
 			return err
 		}
+		before := auditWebhook(w)
 		if changesTypes {
 			w.Types = types
 		}
@@ -155,7 +157,8 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 			err = tx.RetryDeliveries(ctx, w.ID, time.Now())
 		}
 		changed = ok("Webhook changed", webhookOf(w))
-		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.storeKey(ctx, tx, http.StatusOK, changed))
+		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.auditTx(ctx, tx, change{string(w.ID), before, auditWebhook(w)}),
+			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
 	s.Callbacks.Reload()
 	return changed, notFoundAs(err, errNoWebhook)
@@ -166,7 +169,12 @@ const switchedOff = "It was switched off by hand."
 func (s *server) deleteWebhook(ctx context.Context, r *request) (any, error) {
 	deleted := ok("Webhook deleted", struct{}{})
 	err := s.tx(ctx, func(tx *store.Tx) error {
-		return errors.Join(tx.DeleteWebhook(ctx, r.webhookID()), r.storeKey(ctx, tx, http.StatusOK, deleted))
+		w, err := tx.Webhook(ctx, r.webhookID())
+		if err != nil {
+			return err
+		}
+		return errors.Join(tx.DeleteWebhook(ctx, w.ID), r.auditTx(ctx, tx, change{object: string(w.ID), before: auditWebhook(w)}),
+			r.storeKey(ctx, tx, http.StatusOK, deleted))
 	})
 	s.Callbacks.Reload()
 	return deleted, notFoundAs(err, errNoWebhook)
@@ -240,7 +248,8 @@ func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.Secr
 	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner, func(tx *store.Tx, oldUntil time.Time) error {
 		// The stored response must not contain the secret.
 		before := ok("The secret was already rotated. Read it with GET.", secretData{"", stampOrNil(oldUntil)})
-		return r.storeKey(ctx, tx, http.StatusOK, before)
+		object := r.http.PathValue("id") + r.http.PathValue("code")
+		return errors.Join(r.auditTx(ctx, tx, change{object: object}), r.storeKey(ctx, tx, http.StatusOK, before))
 	})
 	data := secretData{keys.Secret, stampOrNil(keys.OldUntil)}
 	return ok("Secret rotated. The old one also signs for 24 hours.", data), notFoundAs(err, errNoOwner)

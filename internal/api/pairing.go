@@ -123,7 +123,7 @@ func (s *server) goLive(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	c, err := s.Gateway.GoLive(ctx, r.code(), allow)
+	c, err := s.Gateway.GoLive(ctx, r.code(), allow, r.auditChannelChange(ctx))
 	return s.channelResponse(ctx, "Channel is live", c, err)
 }
 
@@ -166,7 +166,7 @@ func (s *server) makePairLink(ctx context.Context, r *request) (any, error) {
 		// The stored response must not contain the ticket.
 		before := ok("The link was already created and is not shown again. Create another.", link)
 		return errors.Join(tx.AddTicket(ctx, ticket), tx.PurgeTickets(ctx, now.Add(-purgeTickets)),
-			r.storeKey(ctx, tx, http.StatusOK, before))
+			r.auditTx(ctx, tx, change{object: string(c.Code)}), r.storeKey(ctx, tx, http.StatusOK, before))
 	})
 	if err != nil {
 		return nil, err

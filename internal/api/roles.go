@@ -13,6 +13,10 @@ import (
 var leastRole = map[string]parley.Role{
 	"GET /api/manage/me":                   parley.Viewer,
 	"POST /api/manage/sign-in-link":        parley.Viewer, // for the own role
+	"GET /api/manage/audit":                parley.Viewer,
+	"GET /api/manage/sessions":             parley.Viewer, // the own ones; an owner sees all
+	"DELETE /api/manage/sessions":          parley.Viewer,
+	"DELETE /api/manage/sessions/{id}":     parley.Viewer,
 	"GET /api/manage/overview":             parley.Viewer,
 	"GET /api/manage/server":               parley.Viewer,
 	"GET /api/manage/doctor":               parley.Viewer,
@@ -114,10 +118,10 @@ var leastRole = map[string]parley.Role{
 	"POST /api/otp/link/request":          parley.Operator,
 	"POST /api/otp/link/global":           parley.Operator,
 	"GET /api/otp/link/{id}":              parley.Viewer,
-	"GET /api/events":                     parley.Viewer,
 	"GET /api/events/recent":              parley.Viewer,
 	"GET /api/messages":                   parley.Viewer,
 	"GET /api/messages/{message_id}":      parley.Viewer,
+	"GET /api/events":                     parley.Viewer,
 
 	"GET /api/sandbox/cursor":                             parley.Viewer,
 	"GET /api/sandbox/phones":                             parley.Viewer,

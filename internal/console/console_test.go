@@ -356,6 +356,53 @@ func TestSessionHasARole(t *testing.T) {
 	stop(operator).Expect(http.StatusUnauthorized)
 }
 
+// TestSessionsAreListedAndEnded: own ones, and by an owner all of them.
+func TestSessionsAreListedAndEnded(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	signIn := func(token, body string) (cookie string) {
+		link := e.Post("/api/manage/sign-in-link", body, parleytest.As(token)).Expect(http.StatusOK)
+		_, ticket, _ := strings.Cut(link.Text("data.url"), "#")
+		answer := e.signIn(ticket, "Cookie", probe, "User-Agent", "Firefox").Expect(http.StatusOK)
+		cookie, _, _ = strings.Cut(answer.Header.Get("Set-Cookie"), ";")
+		return cookie
+	}
+	list := func(cookie string) *parleytest.Response {
+		return e.ask(http.MethodGet, "/console/api/manage/sessions", "", "Cookie", cookie).Expect(http.StatusOK)
+	}
+	count := func(a *parleytest.Response) int { return strings.Count(string(a.Body), `"id":"ses_`) }
+	made := e.Post("/api/manage/tokens", `{"kind":"admin","role":"support","name":"Ayu"}`, parleytest.As(e.Admin)).Expect(http.StatusCreated)
+	token := made.Text("data.token")
+	owner, first, second := signIn(e.Admin, `{}`), signIn(token, `{}`), signIn(token, `{"role":"viewer"}`)
+	own := list(first)
+	if count(own) != 2 || own.Text("data.0.name") != "Ayu" || own.Text("data.0.user_agent") != "Firefox" ||
+		own.Text("data.0.last_used_from") != "127.0.0.1" {
+		t.Errorf("own sessions: %s", own.Body)
+	}
+	all := list(owner)
+	if count(all) != 3 || strings.Count(string(all.Body), `"current":true`) != 1 {
+		t.Errorf("all sessions: %s", all.Body)
+	}
+	// A session of somebody else is not found.
+	ownersID := all.Text("data.2.id")
+	e.ask(http.MethodDelete, "/console/api/manage/sessions/"+ownersID, "", "Cookie", first).ExpectError(http.StatusNotFound, "does not exist")
+	e.ask(http.MethodDelete, "/console/api/manage/sessions", "", "Cookie", first).Expect(http.StatusOK)
+	e.ask(http.MethodGet, "/console/api/manage/me", "", "Cookie", second).Expect(http.StatusUnauthorized)
+	firstID := list(first).Text("data.0.id")
+	e.ask(http.MethodDelete, "/console/api/manage/sessions/"+firstID, "", "Cookie", owner).Expect(http.StatusOK)
+	e.ask(http.MethodGet, "/console/api/manage/me", "", "Cookie", first).Expect(http.StatusUnauthorized)
+	e.ask(http.MethodDelete, "/console/api/manage/sessions/"+firstID, "", "Cookie", owner).Expect(http.StatusNotFound)
+	e.ask(http.MethodGet, "/console/api/manage/me", "", "Cookie", owner).Expect(http.StatusOK)
+
+	e.ask(http.MethodDelete, "/console/session", "", "Cookie", owner).Expect(http.StatusOK)
+	log := string(e.Get("/api/manage/audit?action=session.&limit=100", parleytest.As(e.Admin)).Expect(http.StatusOK).Body)
+	for action, n := range map[string]int{"begin": 3, "end": 1, "end_others": 1, "leave": 1, "link": 3} {
+		if got := strings.Count(log, `"session.`+action+`"`); got != n {
+			t.Errorf("the audit log has %d of session.%s, want %d", got, action, n)
+		}
+	}
+}
+
 // TestPagesOfOthersAreKeptOut: what another page makes the browser ask is refused, reading too.
 func TestPagesOfOthersAreKeptOut(t *testing.T) {
 	t.Parallel()

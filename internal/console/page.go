@@ -49,8 +49,8 @@ type start struct {
 
 // pages maps the first part of each address in routes.js to the number of parts that may follow it.
 var pages = map[string]int{
-	"": 0, "channels": 2, "messages": 0, "phone": 1, "otp": 0, "webhooks": 1, "tokens": 0, "api-recipes": 1, "nodes": 0, "settings": 0,
-	"login": 0,
+	"": 0, "channels": 2, "messages": 0, "phone": 1, "otp": 0, "webhooks": 1, "tokens": 0, "access": 1,
+	"api-recipes": 1, "nodes": 0, "settings": 0, "login": 0,
 }
 
 // isPage reports whether a page exists at an address below /console/.

@@ -58,17 +58,34 @@ func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	if err != nil {
 		return // the API itself refuses a request without a session
 	}
-	until := earlier(now.Add(sessionLife), t.SessionEnd())
-	if until.Sub(t.ExpiresAt) < touchEvery {
+	if now.Sub(t.LastUse.At) < touchEvery {
 		return
 	}
-	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, until) })
+	until := earlier(now.Add(sessionLife), t.SessionEnd())
+	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, until, c.useOf(hr, now)) })
 	switch {
 	case err == nil:
 		setSession(w, hr, secretOf(hr))
 	case !errors.Is(err, parley.ErrNotFound) && ctx.Err() == nil: // the session ended just now, or the caller left
 		c.Log.Warn("cannot extend a console session", "error", err)
 	}
+}
+
+// useOf says who uses a session now.
+func (c *Console) useOf(hr *http.Request, now time.Time) parley.TokenUse {
+	from, userAgent := c.API.Caller(hr)
+	return parley.TokenUse{At: now, From: from, UserAgent: userAgent}
+}
+
+// audit logs that a session began or ended.
+func (c *Console) audit(
+	ctx context.Context, tx *store.Tx, action string, session parley.Ticket, w http.ResponseWriter, hr *http.Request,
+) error {
+	from, _ := c.API.Caller(hr)
+	return tx.AddAudit(ctx, parley.AuditEntry{
+		At: time.Now(), Action: action, Object: session.SessionID(), Address: from, Request: w.Header().Get("X-Request-Id"),
+		Actor: parley.Actor{Kind: parley.ActorSession, ID: session.SessionID(), Name: session.Name, Role: session.Role},
+	})
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -121,12 +138,14 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) error {
 	}
 	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
 	ticket.Role, ticket.Name, ticket.Token, ticket.EndsAt = link.Role, link.Name, link.Token, link.EndsAt
+	ticket.LastUse = c.useOf(hr, now)
 	ticket.ExpiresAt = earlier(ticket.ExpiresAt, ticket.SessionEnd())
 	err = c.Store.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.UseTicket(ctx, link.Hash, now); err != nil {
 			return err
 		}
-		return errors.Join(endSession(ctx, tx, hr, now), tx.AddTicket(ctx, ticket), tx.PurgeTickets(ctx, now.Add(-purgeAfter)))
+		return errors.Join(c.endSession(ctx, tx, w, hr, now), tx.AddTicket(ctx, ticket), tx.PurgeTickets(ctx, now.Add(-purgeAfter)),
+			c.audit(ctx, tx, "session.begin", ticket, w, hr))
 	})
 	if errors.Is(err, parley.ErrNotFound) {
 		return c.whyRefused(ctx, link.Hash)
@@ -153,7 +172,7 @@ func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
 }
 
 func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) error {
-	err := c.Store.Tx(hr.Context(), func(tx *store.Tx) error { return endSession(hr.Context(), tx, hr, time.Now()) })
+	err := c.Store.Tx(hr.Context(), func(tx *store.Tx) error { return c.endSession(hr.Context(), tx, w, hr, time.Now()) })
 	if err == nil {
 		http.SetCookie(w, newCookie(secureCookie, "", -1))
 		http.SetCookie(w, newCookie(localCookie, "", -1))
@@ -161,7 +180,7 @@ func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) error {
 	return err
 }
 
-func endSession(ctx context.Context, tx *store.Tx, hr *http.Request, now time.Time) error {
+func (c *Console) endSession(ctx context.Context, tx *store.Tx, w http.ResponseWriter, hr *http.Request, now time.Time) error {
 	secret := secretOf(hr)
 	if secret == "" {
 		return nil
@@ -174,7 +193,7 @@ func endSession(ctx context.Context, tx *store.Tx, hr *http.Request, now time.Ti
 		return err
 	}
 	_, err = tx.UseTicket(ctx, t.Hash, now)
-	return err
+	return errors.Join(err, c.audit(ctx, tx, "session.leave", t, w, hr))
 }
 
 func readTicket(hr *http.Request) (string, error) {

@@ -40,15 +40,27 @@ func (g *Gateway) CreateChannel(
 	return g.refreshChannel(ctx, c.Code)
 }
 
+// InChange runs in the transaction that changes a channel, and gets the channel as it was and as it is now.
+type InChange func(tx *store.Tx, before, after parley.Channel) error
+
 // UpdateChannel changes a stored channel: its name, network, settings, or whether it runs.
-func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, change func(*parley.Channel)) (parley.Channel, error) {
+func (g *Gateway) UpdateChannel(
+	ctx context.Context, code parley.ChannelCode, change func(*parley.Channel), inTx ...InChange,
+) (parley.Channel, error) {
 	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
 		c, err := tx.Channel(ctx, code)
 		if err != nil {
 			return err
 		}
+		before := c
 		change(&c)
-		return tx.UpdateChannel(ctx, c)
+		err = tx.UpdateChannel(ctx, c)
+		for _, do := range inTx {
+			if err == nil {
+				err = do(tx, before, c)
+			}
+		}
+		return err
 	})
 	if errors.Is(err, parley.ErrNotFound) {
 		return parley.Channel{}, errChannelNotFound(code)
@@ -60,7 +72,7 @@ func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, ch
 }
 
 // StartChannel starts a stopped channel, or opens a new session for a FAILED one.
-func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode, inTx ...InChange) (parley.Channel, error) {
 	if a, err := g.account(code); err == nil {
 		switch c := a.snapshot(); {
 		case c.Settings.ArchiveOf != "":
@@ -69,12 +81,12 @@ func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode) (pa
 			a.closeSession()
 		}
 	}
-	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = true })
+	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = true }, inTx...)
 }
 
 // StopChannel closes a channel's session. Its queue stays.
-func (g *Gateway) StopChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
-	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = false })
+func (g *Gateway) StopChannel(ctx context.Context, code parley.ChannelCode, inTx ...InChange) (parley.Channel, error) {
+	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = false }, inTx...)
 }
 
 // LogoutChannel unlinks a channel's account, and waits a while for its new status.
@@ -108,8 +120,11 @@ func (g *Gateway) onSession(
 	return a.snapshot(), nil
 }
 
-// DeleteChannel deletes a channel and its data. The account is closed first, so that nothing is stored afterwards.
-func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
+// DeleteChannel deletes a channel and its data. The account is closed first, so that nothing is stored afterwards. inTx runs in
+// the transaction that deletes it.
+func (g *Gateway) DeleteChannel(
+	ctx context.Context, code parley.ChannelCode, inTx ...func(*store.Tx, parley.Channel) error,
+) error {
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
 	a, err := g.account(code)
 	if err != nil {
@@ -119,19 +134,24 @@ func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 		return a.retired.Load().refusal
 	}
 	a.close()
-	if err := g.delete(ctx, a); err != nil {
+	if err := g.delete(ctx, a, inTx); err != nil {
 		return err
 	}
 	return g.inBatches(ctx, purgeDeleted(ctx))
 }
 
-func (g *Gateway) delete(ctx context.Context, a *account) error {
+func (g *Gateway) delete(ctx context.Context, a *account, inTx []func(*store.Tx, parley.Channel) error) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
 	code := a.code
 	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.CheckChannel(ctx, code, a.id); err != nil {
 			return err
+		}
+		for _, do := range inTx {
+			if err := do(tx, a.snapshot()); err != nil {
+				return err
+			}
 		}
 		return tx.DeleteChannel(ctx, code)
 	})

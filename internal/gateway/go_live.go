@@ -15,18 +15,20 @@ import (
 //
 // Sandbox messages must not look like messages to real people: they move to an archive channel that never runs. Queued
 // messages fail, open codes and login links end, and the simulated phones drop the channel.
-func (g *Gateway) GoLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID) (parley.Channel, error) {
+func (g *Gateway) GoLive(
+	ctx context.Context, code parley.ChannelCode, allow []parley.ContactID, inTx ...InChange,
+) (parley.Channel, error) {
 	if g.Drivers[parley.WhatsApp] == nil {
 		return parley.Channel{}, parley.Errorf(parley.NotSupported, "This server has no WhatsApp.")
 	}
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
-	if err := g.goLive(ctx, code, allow); err != nil {
+	if err := g.goLive(ctx, code, allow, inTx); err != nil {
 		return parley.Channel{}, err
 	}
 	return g.currentChannel(code)
 }
 
-func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID) error {
+func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID, inTx []InChange) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
 	a, err := g.account(code)
@@ -47,7 +49,15 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	a.close()
 	var failed []parley.Message
 	err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		failed, err = a.moveToWhatsApp(ctx, tx, allow)
+		if failed, err = a.moveToWhatsApp(ctx, tx, allow); err != nil {
+			return err
+		}
+		after, err := tx.Channel(ctx, code)
+		for _, do := range inTx {
+			if err == nil {
+				err = do(tx, a.snapshot(), after)
+			}
+		}
 		return err
 	})
 	if err == nil {

@@ -87,6 +87,10 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 		files, err := tx.PurgeUploads(ctx, now.Add(-parley.UploadLife), purgeBatch)
 		return len(files) == purgeBatch, files, err
 	})
+	run("purge the audit log", func(tx *store.Tx) (bool, []parley.Media, error) {
+		n, err := tx.PurgeAudit(ctx, now.Add(-parley.AuditRetention), purgeBatch)
+		return n == purgeBatch, nil, err
+	})
 	run("purge deleted channels and webhooks", purgeDeleted(ctx)) // the rest of a purge that a crash interrupted
 }
 

@@ -22,6 +22,7 @@ func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 		{"channels", channelTests},
 		{"tokens", tokenTests},
 		{"tickets", ticketTests},
+		{"audit", auditTests},
 		{"messages", messageTests},
 		{"queue", queueTests},
 		{"history", historyTests},

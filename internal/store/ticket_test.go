@@ -15,6 +15,7 @@ func fullTicket(hash string) parley.Ticket {
 		Hash: []byte(hash), Purpose: parley.PairTicket, Channel: main,
 		CreatedAt: start, ExpiresAt: start.Add(time.Hour), UsedAt: start.Add(time.Minute),
 		Role: parley.Support, Name: "Ayu", Token: "tok_1", EndsAt: start.Add(2 * time.Hour),
+		LastUse: parley.TokenUse{At: start, From: "192.0.2.1", UserAgent: "Firefox"},
 	}
 }
 
@@ -57,7 +58,7 @@ var ticketTests = map[string]func(*env){
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error {
 			return second(tx.UseTicket(e.Context(), []byte("x"), start))
 		})
-		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.ExtendTicket(e.Context(), []byte("x"), start) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.ExtendTicket(e.Context(), []byte("x"), start, parley.TokenUse{}) })
 	},
 
 	"of many that use a ticket one succeeds": func(e *env) {
@@ -101,10 +102,12 @@ var ticketTests = map[string]func(*env){
 		end := start.Add(time.Hour)
 		use := func(tx *store.Tx) error { return second(tx.UseTicket(e.Context(), []byte("a"), end)) }
 		e.wants(parley.ErrNotFound, use)
-		e.tx(func(tx *store.Tx) error { return tx.ExtendTicket(e.Context(), []byte("a"), end.Add(time.Hour)) })
+		e.tx(func(tx *store.Tx) error {
+			return tx.ExtendTicket(e.Context(), []byte("a"), end.Add(time.Hour), parley.TokenUse{At: end, From: "192.0.2.1"})
+		})
 		e.tx(use)
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { // what is used up stays so
-			return tx.ExtendTicket(e.Context(), []byte("a"), end.Add(2*time.Hour))
+			return tx.ExtendTicket(e.Context(), []byte("a"), end.Add(2*time.Hour), parley.TokenUse{})
 		})
 	},
 

@@ -73,7 +73,8 @@ func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
 		k.ID, k.Public, k.Encrypted, millis(k.CreatedAt)))
 }
 
-const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at, role, name, token, ends_at`
+const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at, role, name, token, ends_at,
+	last_used_at, last_used_from, user_agent`
 
 // Ticket finds a ticket by the hash of its secret.
 func (r Reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) {
@@ -82,17 +83,21 @@ func (r Reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) 
 
 func scanTicket(row scanner) (parley.Ticket, error) {
 	var t parley.Ticket
-	var created, expires, used, ends int64
-	err := row.Scan(&t.Hash, &t.Purpose, &t.Channel, &created, &expires, &used, &t.Role, &t.Name, &t.Token, &ends)
+	var created, expires, used, ends, last int64
+	err := row.Scan(&t.Hash, &t.Purpose, &t.Channel, &created, &expires, &used, &t.Role, &t.Name, &t.Token, &ends,
+		&last, &t.LastUse.From, &t.LastUse.UserAgent)
+	t.LastUse.At = moment(last)
 	t.CreatedAt, t.ExpiresAt, t.UsedAt, t.EndsAt = moment(created), moment(expires), moment(used), moment(ends)
 	return t, err
 }
 
 // AddTicket stores a new ticket.
 func (t *Tx) AddTicket(_ context.Context, k parley.Ticket) error {
-	return t.add(`INSERT INTO ticket (`+ticketColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+	return t.add(`INSERT INTO ticket (`+ticketColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+		ON CONFLICT DO NOTHING`,
 		k.Hash, string(k.Purpose), string(k.Channel), millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.UsedAt),
-		string(k.Role), k.Name, string(k.Token), millis(k.EndsAt))
+		string(k.Role), k.Name, string(k.Token), millis(k.EndsAt),
+		millis(k.LastUse.At), k.LastUse.From, k.LastUse.UserAgent)
 }
 
 // UseTicket marks a valid ticket as used. Of several concurrent calls one succeeds.
@@ -108,9 +113,20 @@ func (t *Tx) EndTickets(_ context.Context, token parley.TokenID, now time.Time) 
 	return t.exec(`UPDATE ticket SET used_at = $1 WHERE token = $2 AND used_at = 0`, millis(now), string(token))
 }
 
-// ExtendTicket sets when an unused ticket expires.
-func (t *Tx) ExtendTicket(_ context.Context, hash []byte, expiresAt time.Time) error {
-	return t.change(`UPDATE ticket SET expires_at = $1 WHERE hash = $2 AND used_at = 0`, millis(expiresAt), hash)
+// ExtendTicket sets when an unused ticket expires, and its last use.
+func (t *Tx) ExtendTicket(_ context.Context, hash []byte, expiresAt time.Time, use parley.TokenUse) error {
+	return t.change(`UPDATE ticket SET expires_at = $1, last_used_at = $3, last_used_from = $4, user_agent = $5
+		WHERE hash = $2 AND used_at = 0`,
+		millis(expiresAt), hash, millis(use.At), use.From, use.UserAgent)
+}
+
+// maxSessions is how many sessions are listed at most, far more than people have open.
+const maxSessions = 1000
+
+// Sessions lists the console sessions that are valid, newest first.
+func (r Reader) Sessions(ctx context.Context, now time.Time) ([]parley.Ticket, error) {
+	return list(r.with(ctx), `SELECT `+ticketColumns+` FROM ticket WHERE purpose = $1 AND used_at = 0 AND expires_at > $2
+		ORDER BY created_at DESC, hash LIMIT $3`, []any{string(parley.SessionTicket), millis(now), int64(maxSessions)}, scanTicket)
 }
 
 // PurgeTickets deletes the tickets that expired before a time.

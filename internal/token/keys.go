@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,8 +23,8 @@ type signingKeys struct {
 	jwks      []byte
 }
 
-// Rotate makes a new signing key. Tokens that older keys signed stay good.
-func (a *Authority) Rotate(ctx context.Context) error {
+// Rotate makes a new signing key. Tokens that older keys signed stay good. also stores more in the same transaction.
+func (a *Authority) Rotate(ctx context.Context, also ...func(tx *store.Tx, id string) error) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return fmt.Errorf("make signing key: %w", err)
@@ -32,7 +33,13 @@ func (a *Authority) Rotate(ctx context.Context) error {
 	rand.Read(id) // never fails
 	k := parley.SigningKey{ID: "key_" + hex.EncodeToString(id), Public: public, CreatedAt: time.Now().UTC()}
 	k.Encrypted = a.keyring.Encrypt(private.Seed(), k.ID)
-	err = a.store.Tx(ctx, func(tx *store.Tx) error { return tx.AddSigningKey(ctx, k) })
+	err = a.store.Tx(ctx, func(tx *store.Tx) error {
+		err := tx.AddSigningKey(ctx, k)
+		for _, store := range also {
+			err = errors.Join(err, store(tx, k.ID))
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("store signing key: %w", err)
 	}

@@ -156,14 +156,20 @@ func (a *Authority) sign(t parley.Token) (string, error) {
 	return signed, nil
 }
 
-// Revoke ends a token at once. Revoking twice is no error; an unknown id is [parley.ErrNotFound].
-func (a *Authority) Revoke(ctx context.Context, id parley.TokenID) error {
+// Revoke ends a token at once. Revoking twice is no error; an unknown id is [parley.ErrNotFound]. also stores more in the same
+// transaction, and gets the token as it was.
+func (a *Authority) Revoke(ctx context.Context, id parley.TokenID, also ...func(*store.Tx, parley.Token) error) error {
 	err := a.store.Tx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Token(ctx, id); err != nil {
+		before, err := tx.Token(ctx, id)
+		if err != nil {
 			return err
 		}
 		now := time.Now().UTC()
-		return errors.Join(tx.RevokeToken(ctx, id, now), tx.EndTickets(ctx, id, now))
+		err = errors.Join(tx.RevokeToken(ctx, id, now), tx.EndTickets(ctx, id, now))
+		for _, store := range also {
+			err = errors.Join(err, store(tx, before))
+		}
+		return err
 	})
 	a.cache.clear()
 	if err != nil {
@@ -175,7 +181,7 @@ func (a *Authority) Revoke(ctx context.Context, id parley.TokenID) error {
 // Update changes the name or the role of a token. Another role ends the console sessions that it made. also stores more in the
 // same transaction.
 func (a *Authority) Update(
-	ctx context.Context, id parley.TokenID, change func(*parley.Token), also func(*store.Tx, parley.Token) error,
+	ctx context.Context, id parley.TokenID, change func(*parley.Token), also func(tx *store.Tx, before, after parley.Token) error,
 ) (changed parley.Token, err error) {
 	err = a.store.Tx(ctx, func(tx *store.Tx) error {
 		old, err := tx.Token(ctx, id)
@@ -190,7 +196,7 @@ func (a *Authority) Update(
 		if changed.Role != old.Role {
 			err = tx.EndTickets(ctx, id, time.Now().UTC())
 		}
-		return errors.Join(err, tx.UpdateToken(ctx, changed), also(tx, changed))
+		return errors.Join(err, tx.UpdateToken(ctx, changed), also(tx, old, changed))
 	})
 	a.cache.clear()
 	if err != nil {

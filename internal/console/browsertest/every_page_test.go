@@ -33,6 +33,8 @@ var everyPage = []struct{ name, path string }{
 	{"otp", "/otp"},
 	{"webhooks", "/webhooks"},
 	{"tokens", "/tokens"},
+	{"access", "/access"},
+	{"sessions", "/access/sessions"},
 	{"recipes", "/api-recipes"},
 	{"settings", "/settings"},
 	{"not-found", "/massages"},

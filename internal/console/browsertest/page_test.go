@@ -70,7 +70,7 @@ func (c *console) link() string {
 func (c *console) signIn(p *tab) {
 	c.t.Helper()
 	secret, ticket := parley.NewTicket(parley.SessionTicket, "", time.Now(), time.Hour)
-	ticket.Role = cmp.Or(c.role, parley.Owner)
+	ticket.Role, ticket.Name = cmp.Or(c.role, parley.Owner), string(c.role)
 	c.store(func(ctx context.Context, data *app.Data) error {
 		return data.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
 	})

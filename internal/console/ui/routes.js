@@ -10,6 +10,7 @@ export const routes = [
   { name: 'otp', path: '/otp', load: () => import('./pages/otp.js'), icon: 'otp', key: 't', rail: true },
   { name: 'webhooks', path: '/webhooks/:id?', load: () => import('./pages/webhooks.js'), icon: 'webhooks', key: 'w', rail: true },
   { name: 'tokens', path: '/tokens', load: () => import('./pages/tokens.js'), icon: 'tokens', key: 'k', rail: true },
+  { name: 'access', path: '/access/:tab?', load: () => import('./pages/access.js'), icon: 'access', key: 'x', rail: true },
   { name: 'recipes', path: '/api-recipes/:recipe?', load: () => import('./pages/recipes.js'), icon: 'api', key: 'a', rail: true },
   { name: 'nodes', path: '/nodes', load: () => import('./pages/nodes.js'), icon: 'nodes', key: 'n', rail: true, cluster: true },
   { name: 'settings', path: '/settings', load: () => import('./pages/settings.js'), icon: 'settings', key: 's' },

@@ -9,6 +9,7 @@ const paths = {
   otp: 'M3 7h18v10H3zM8 10v4M6.3 11l3.4 2M9.7 11l-3.4 2M16 10v4M14.3 11l3.4 2M17.7 11l-3.4 2',
   webhooks: 'M4 8h13M13 4l4 4-4 4M20 16H7M11 12l-4 4 4 4',
   tokens: 'M9 4 7 20M17 4l-2 16M4 9h16M4 15h16',
+  access: 'M12 3l8 3v6c0 5-3.5 8-8 9-4.5-1-8-4-8-9V6zM9 12l2 2 4-4',
   api: 'M9 4C6 4 8 11 4 12c4 1 2 8 5 8M15 4c3 0 1 7 5 8-4 1-2 8-5 8',
   nodes: 'M9 3h6v5H9zM3 16h6v5H3zM15 16h6v5h-6zM12 8v4M6 16v-4h12v4',
   settings: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4',

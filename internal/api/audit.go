@@ -1,0 +1,230 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+	"parley/internal/token"
+)
+
+// auditedActions names the acts of the audit log by route. Reading is not logged, except of secrets and backups.
+var auditedActions = map[string]string{
+	"POST /api/manage/channels":                      "channel.create",
+	"PATCH /api/manage/channels/{code}":              "channel.change",
+	"DELETE /api/manage/channels/{code}":             "channel.delete",
+	"POST /api/manage/channels/{code}/start":         "channel.start",
+	"POST /api/manage/channels/{code}/stop":          "channel.stop",
+	"POST /api/manage/channels/{code}/pair":          "channel.pair",
+	"POST /api/manage/channels/{code}/pair-link":     "channel.pair_link",
+	"POST /api/manage/channels/{code}/go-live":       "channel.go_live",
+	"POST /api/manage/channels/{code}/logout":        "channel.logout",
+	"GET /api/manage/channels/{code}/secret":         "channel.show_secret",
+	"POST /api/manage/channels/{code}/secret/rotate": "channel.rotate_secret",
+	"POST /api/manage/webhooks":                      "webhook.create",
+	"PATCH /api/manage/webhooks/{id}":                "webhook.change",
+	"DELETE /api/manage/webhooks/{id}":               "webhook.delete",
+	"POST /api/manage/webhooks/{id}/retry":           "webhook.retry",
+	"POST /api/manage/webhooks/{id}/test":            "webhook.test",
+	"GET /api/manage/webhooks/{id}/secret":           "webhook.show_secret",
+	"POST /api/manage/webhooks/{id}/rotate":          "webhook.rotate_secret",
+	"GET /api/manage/listen-secret":                  "server.show_listen_secret",
+	"POST /api/manage/deliveries/{id}/retry":         "delivery.retry",
+	"POST /api/manage/deliveries/replay":             "delivery.replay",
+	"POST /api/manage/tokens":                        "token.create",
+	"PATCH /api/manage/tokens/{id}":                  "token.change",
+	"DELETE /api/manage/tokens/{id}":                 "token.revoke",
+	"POST /api/manage/signing-key/rotate":            "token.rotate_key",
+	"POST /api/manage/sign-in-link":                  "session.link",
+	"DELETE /api/manage/sessions":                    "session.end_others",
+	"DELETE /api/manage/sessions/{id}":               "session.end",
+	"POST /api/manage/nodes/{id}/drain":              "node.drain",
+	"POST /api/manage/backup":                        "server.backup",
+	"GET /api/manage/backup/file":                    "server.download_backup",
+	"GET /api/manage/backup/now":                     "server.download_backup",
+	"PATCH /api/manage/log-level":                    "server.log_level",
+	"GET /api/manage/diagnostics":                    "server.diagnostics",
+}
+
+// audited makes work whose success is in the audit log: in its transaction if it calls auditTx there, else right after it.
+func (s *server) audited(action string, w work) work {
+	do := w.do
+	w.do = func(ctx context.Context, r *request) (response, error) {
+		r.action, r.from = action, s.addressOf(r.http).String()
+		a, err := do(ctx, r)
+		if err == nil && !r.inAudit {
+			s.auditAfter(ctx, r)
+		}
+		return a, err
+	}
+	return w
+}
+
+// change is what an act changed: an object before and after it, as it may be shown. Nil: it did not exist, or is not known.
+type change struct {
+	object        string
+	before, after any
+}
+
+// auditTx appends the request's act to the audit log, in the transaction that does it.
+func (r *request) auditTx(ctx context.Context, tx *store.Tx, c change) error {
+	r.inAudit = true
+	e := parley.AuditEntry{At: time.Now(), Actor: r.actor(), Action: r.action, Object: c.object, Address: r.from, Request: r.id}
+	var err error
+	if e.Before, e.After, err = changedFields(c.before, c.after); err != nil {
+		return err
+	}
+	return tx.AddAudit(ctx, e)
+}
+
+// auditAfter logs an act that has no transaction of its own. The act is done, so a failure is only reported.
+func (s *server) auditAfter(ctx context.Context, r *request) {
+	object := r.http.PathValue("code") + r.http.PathValue("id")
+	err := s.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, change{object: object}) })
+	if err != nil {
+		s.Log.Error("an act is missing in the audit log", "action", r.action, "object", object, "error", err)
+	}
+}
+
+func (r *request) actor() parley.Actor {
+	a := parley.Actor{Kind: parley.ActorToken, ID: string(r.token.ID), Name: r.token.Name, Role: r.token.Role}
+	switch {
+	case r.token.Kind == console:
+		a.Kind = parley.ActorSession
+	case token.IsLocal(r.token):
+		a.Kind = parley.ActorLocal
+	}
+	return a
+}
+
+// changedFields returns the fields of two objects that differ, as JSON.
+func changedFields(before, after any) (old, new json.RawMessage, err error) {
+	was, err := fieldsOf(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	is, err := fieldsOf(after)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name, value := range was {
+		if other, both := is[name]; both && bytes.Equal(value, other) {
+			delete(was, name)
+			delete(is, name)
+		}
+	}
+	return encodeFields(was), encodeFields(is), nil
+}
+
+func fieldsOf(object any) (fields map[string]json.RawMessage, err error) {
+	if object == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	return fields, err
+}
+
+func encodeFields(fields map[string]json.RawMessage) json.RawMessage {
+	if len(fields) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(fields) // they were JSON before
+	return text
+}
+
+type auditedChannel struct {
+	Name     string                 `json:"name"`
+	Network  parley.NetworkName     `json:"network"`
+	Enabled  bool                   `json:"enabled"`
+	Settings parley.ChannelSettings `json:"settings"`
+}
+
+func auditChannel(c parley.Channel) auditedChannel {
+	return auditedChannel{c.Name, c.Network, c.Enabled, c.Settings}
+}
+
+type auditedToken struct {
+	Name      string           `json:"name"`
+	Kind      parley.TokenKind `json:"kind"`
+	Channel   *string          `json:"channel,omitempty"`
+	Role      *string          `json:"role,omitempty"`
+	ExpiresAt *string          `json:"expires_at,omitempty"`
+	Revoked   bool             `json:"revoked"`
+}
+
+func auditToken(t parley.Token) auditedToken {
+	return auditedToken{t.Name, t.Kind, textOrNil(t.Channel), textOrNil(t.Role), stampOrNil(t.ExpiresAt), !t.RevokedAt.IsZero()}
+}
+
+type auditedWebhook struct {
+	URL     string             `json:"url"`
+	Channel *string            `json:"channel,omitempty"`
+	Events  []parley.EventType `json:"events"`
+	Links   string             `json:"media_links"`
+	Enabled bool               `json:"enabled"`
+}
+
+func auditWebhook(w parley.Webhook) auditedWebhook {
+	return auditedWebhook{withoutSecrets(w.URL), textOrNil(w.Channel), w.Types, mediaLinks[w.SignedMedia], w.IsEnabled()}
+}
+
+// withoutSecrets hides the parts of an address that often are secrets: user, password and the values of the query.
+func withoutSecrets(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	if u.User != nil {
+		u.User = url.User("…")
+	}
+	query := u.Query()
+	for name := range query {
+		query.Set(name, "…")
+	}
+	u.RawQuery, u.Fragment = query.Encode(), ""
+	shown, err := url.PathUnescape(u.String())
+	if err != nil {
+		return u.String()
+	}
+	return shown
+}
+
+type auditRow struct {
+	ID        int64            `json:"id"`
+	At        string           `json:"at"`
+	ActorKind parley.ActorKind `json:"actor_kind"`
+	Actor     string           `json:"actor"`
+	ActorName string           `json:"actor_name"`
+	Role      parley.Role      `json:"role"`
+	Action    string           `json:"action"`
+	Object    *string          `json:"object"`
+	Address   *string          `json:"address"`
+	RequestID string           `json:"request_id"`
+	Before    json.RawMessage  `json:"before"` // null: nothing
+	After     json.RawMessage  `json:"after"`
+}
+
+func auditOf(e parley.AuditEntry) auditRow {
+	return auditRow{e.Seq, parley.Stamp(e.At), e.Actor.Kind, e.Actor.ID, e.Actor.Name, e.Actor.Role, e.Action, textOrNil(e.Object),
+		textOrNil(e.Address), e.Request, e.Before, e.After}
+}
+
+func (s *server) listAudit(ctx context.Context, r *request) (any, error) {
+	q := parley.AuditQuery{
+		Action: r.OptionalText("action", 1, 60), Actor: r.OptionalText("actor", 1, 100), Object: r.OptionalText("object", 1, 100),
+		Since: r.Time("since"), Until: r.Time("until"),
+	}
+	page := r.Page()
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	entries, total, err := s.Store.Audit(ctx, q, page)
+	return okPage(mapped(entries, auditOf), page, total), err
+}
