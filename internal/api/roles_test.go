@@ -156,7 +156,7 @@ func TestRolesOfSignInLinks(t *testing.T) {
 
 // TestPairingEventsNeedAnOperator looks for the event with a pairing code as a viewer and as an operator.
 func TestPairingEventsNeedAnOperator(t *testing.T) {
-	e := newEnv(t)
+	e := newStreamEnv(t, 100)
 	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		event := parley.Event{Type: parley.ChannelPairing, Channel: "main", At: time.Now(), Data: []byte(`{"step":"qr"}`)}
 		return tx.AddEvent(t.Context(), &event)
