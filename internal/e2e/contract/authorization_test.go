@@ -28,8 +28,8 @@ type operation struct {
 	method, path string
 	filled       string // the path with names of nothing in its braces
 	whom         string // whom it is for: everybody, channel, global, both of these, admin, every token, or who has a ticket
-	takesBody    bool // of JSON
-	unasked      int // the status for somebody who may, and who sends nothing
+	takesBody    bool   // of JSON
+	unasked      int    // the status for somebody who may, and who sends nothing
 }
 
 // operations reads them from the document, by path.
