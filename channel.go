@@ -101,7 +101,7 @@ type ChannelSettings struct {
 	TTL Duration `json:"ttl,omitzero"`
 	// Retention is how long message text is stored; nil: for ever, zero: not at all.
 	Retention *Duration `json:"retention,omitempty"`
-	// AllowOnly lists the contacts that the channel may write to; empty: everybody.
+	// AllowOnly lists the contacts and groups that the channel may write to; empty: everybody.
 	AllowOnly []ContactID `json:"allow_only,omitempty"`
 	// ClockAhead is how far the clock of a sandbox channel was moved, to test expiry without waiting.
 	ClockAhead Duration `json:"clock_ahead,omitzero"`
@@ -147,6 +147,10 @@ func (c Channel) Accepts(to ContactID) error {
 		return err
 	}
 	if allow := c.Settings.AllowOnly; len(allow) > 0 && !slices.Contains(allow, to) {
+		if to.IsGroup() {
+			return Errorf(Forbidden, "Channel %s may write only to groups on its allow-list. Allow this one with: parley channel allow %s %s",
+				c.Code, c.Code, to)
+		}
 		return Errorf(Forbidden, "Channel %s may write only to numbers on its allow-list. Allow this one with: parley channel allow %s %s",
 			c.Code, c.Code, to.Number())
 	}

@@ -15,10 +15,7 @@ type Contact struct {
 	OnNetwork  bool
 }
 
-// GroupID names a group, as the network spells it ("…@g.us").
-type GroupID string
-
-// Group is a group that a channel is in. Groups can be read and made, not written to.
+// Group is a group that a channel is in.
 type Group struct {
 	ID               GroupID
 	Name             string
@@ -41,8 +38,8 @@ type Participant struct {
 
 // Chat is one row of a channel's chat list.
 type Chat struct {
-	Contact  ContactID
-	Messages int64 // how many messages it has; also the position of the newest
+	Contact  ContactID // or the group
+	Messages int64     // how many messages it has; also the position of the newest
 	LastAt   time.Time
 	Archived bool
 }

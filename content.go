@@ -52,8 +52,9 @@ type Content interface {
 
 // Text is a plain text message.
 type Text struct {
-	Body    string   `json:"-"`
-	Preview *Preview `json:"preview,omitempty"`
+	Body     string      `json:"-"`
+	Preview  *Preview    `json:"preview,omitempty"`
+	Mentions []ContactID `json:"mentions,omitempty"` // who is named in the body, as @ and the number
 }
 
 // Secret is a text that only its recipient may read, such as a one-time code. History shows it with the secret part
@@ -179,11 +180,13 @@ func NewContactCard(name string, numbers []string) ContactCard {
 type Reaction struct {
 	Emoji  string     `json:"-"`
 	Target MessageRef `json:"target"`
+	Author ContactID  `json:"author,omitempty"` // of the target, in a group
 }
 
 // Seen marks a message as read.
 type Seen struct {
 	Target MessageRef `json:"target"`
+	Author ContactID  `json:"author,omitempty"` // of the target, in a group
 }
 
 // Delete deletes a message of the channel for everyone.
@@ -194,6 +197,7 @@ type Delete struct {
 // Star stars a message, or removes the star.
 type Star struct {
 	Target  MessageRef `json:"target"`
+	Author  ContactID  `json:"author,omitempty"` // of the target, in a group
 	Starred bool       `json:"starred"`
 }
 
@@ -269,7 +273,7 @@ func WithMedia(c Content, m Media) Content {
 // EncodeContent returns what is stored of a content besides its kind and text: nil where that is all,
 // as with a plain text.
 func EncodeContent(c Content) ([]byte, error) {
-	if t, ok := c.(Text); ok && t.Preview == nil {
+	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil {
 		return nil, nil // the common case costs nothing
 	}
 	return json.Marshal(c)

@@ -69,10 +69,12 @@ const (
 	OTPGuessing          EventType = "otp.guessing"  // many wrong tries, over all contacts
 	MessageMedia         EventType = "message.media" // the file of an inbound message is there, or will never be
 	WebhookGap           EventType = "webhook.gap"   // events were removed before a webhook got them; it belongs to no channel
+	GroupChanged         EventType = "group.changed" // members or the name of a group changed
 )
 
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
-	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap}
+	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap,
+	GroupChanged}
 
 func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))
@@ -144,6 +146,26 @@ func NewVoteEvent(poll *Message, by ContactID, options []string, at time.Time) *
 		Data: eventData(map[string]any{"vote": vote{by, options}})}
 }
 
+// GroupChange says what changed in a group.
+type GroupChange struct {
+	GroupID GroupID     `json:"group_id"`
+	By      ContactID   `json:"contact_id,omitempty"` // who changed it; empty: the channel, or not known
+	FromMe  bool        `json:"from_me"`              // the channel changed it
+	Added   []ContactID `json:"added"`
+	Removed []ContactID `json:"removed"`        // those who left too
+	Name    string      `json:"name,omitempty"` // the new name; empty: it did not change
+}
+
+func NewGroupEvent(channel ChannelCode, c GroupChange, at time.Time) *Event {
+	if c.Added == nil {
+		c.Added = []ContactID{}
+	}
+	if c.Removed == nil {
+		c.Removed = []ContactID{}
+	}
+	return &Event{Type: GroupChanged, Channel: channel, At: at, Chat: c.GroupID.Chat(), Data: eventData(c)}
+}
+
 func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {
 	type data struct {
 		Status ChannelStatus `json:"status"`
@@ -194,7 +216,9 @@ func (e *Event) Body(linkTo MediaLink) ([]byte, error) {
 	data := e.Data
 	if e.Message != nil {
 		rec := ViewOf(e.Message, linkTo)
-		rec.ContactID = e.Message.Chat
+		if rec.GroupID == "" {
+			rec.ContactID = e.Message.Chat
+		}
 		encoded, err := json.Marshal(rec)
 		if err != nil {
 			return nil, err

@@ -21,7 +21,8 @@ func ParseChannelCode(s string) (ChannelCode, error) {
 	return ChannelCode(s), nil
 }
 
-// ContactID names a person on a chat network, always in the spelling "digits@c.us".
+// ContactID names a person on a chat network, always in the spelling "digits@c.us". As the id of a chat it may also be the
+// id of a group: see [ContactID.IsGroup].
 type ContactID string
 
 // The bounds of a contact id as a caller writes it.
@@ -32,7 +33,7 @@ const (
 
 var (
 	// ErrGroupID is the error of [ParseContactID] for the id of a group.
-	ErrGroupID = errors.New("groups can be read, not written to")
+	ErrGroupID = errors.New("the id of a group, not of a contact")
 	// ErrContactID is the error of [ParseContactID] for anything else that is not a contact id.
 	ErrContactID = errors.New("not a contact id")
 )
@@ -51,6 +52,35 @@ func ParseContactID(s string) (ContactID, error) {
 		return ContactID(number + "@c.us"), nil
 	}
 	return ContactID(s), nil
+}
+
+// GroupID names a group, as the network spells it ("…@g.us").
+type GroupID string
+
+const groupServer = "@g.us"
+
+var groupID = regexp.MustCompile(`^[0-9-]{1,64}@g\.us$`)
+
+// ParseGroupID reads the id of a group.
+func ParseGroupID(s string) (GroupID, error) {
+	if !groupID.MatchString(s) {
+		return "", errors.New("not the id of a group")
+	}
+	return GroupID(s), nil
+}
+
+// Chat is the id of the group's chat.
+func (g GroupID) Chat() ContactID { return ContactID(g) }
+
+// IsGroup reports whether a chat is that of a group.
+func (c ContactID) IsGroup() bool { return strings.HasSuffix(string(c), groupServer) }
+
+// Group returns the group of a chat; empty: it is the chat of a contact.
+func (c ContactID) Group() GroupID {
+	if !c.IsGroup() {
+		return ""
+	}
+	return GroupID(c)
 }
 
 func ContactOf(number string) ContactID { return ContactID(number + "@c.us") }
@@ -103,8 +133,8 @@ func NewMessageID(first ...byte) MessageID {
 	return MessageID(id)
 }
 
-// MessageRef is how a request names a message: by its full id "true_62811…@c.us_3EB0…" or by the
-// bare id alone, in which case Chat is empty and FromMe says nothing.
+// MessageRef is how a request names a message: by its full id "true_62811…@c.us_3EB0…", with the id of the group
+// instead of the contact's in a group, or by the bare id alone, in which case Chat is empty and FromMe says nothing.
 type MessageRef struct {
 	FromMe bool
 	Chat   ContactID
@@ -128,6 +158,11 @@ func ParseMessageRef(s string) (MessageRef, error) {
 		return MessageRef{}, wrong
 	}
 	contact, err := ParseContactID(chat)
+	if err == ErrGroupID {
+		var group GroupID
+		group, err = ParseGroupID(chat)
+		contact = group.Chat()
+	}
 	if err != nil {
 		return MessageRef{}, wrong
 	}

@@ -9,7 +9,8 @@ import (
 type Message struct {
 	Seq     int64 // the order in which the gateway accepted messages, over all channels
 	Channel ChannelCode
-	Chat    ContactID
+	Chat    ContactID // the contact, or the group
+	Author  ContactID // who wrote an inbound message in a group; empty elsewhere
 	ID      MessageID
 	FromMe  bool
 	Content Content
@@ -30,6 +31,7 @@ type Message struct {
 	CreatedAt  time.Time // by the network's clock
 	ReceivedAt time.Time // when the gateway accepted or received it, which retention counts from; zero: at CreatedAt
 	UpdatedAt  time.Time // when Status last changed
+	EditedAt   time.Time // when its text was last changed; zero: never
 
 	Starred   bool
 	Reactions []string // filled where history is read

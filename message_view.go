@@ -8,7 +8,8 @@ import (
 
 // MessageView is a message as JSON: in a chat's history and in events.
 type MessageView struct {
-	ContactID ContactID     `json:"contact_id,omitempty"` // in events, where it is not clear from the request
+	ContactID ContactID     `json:"contact_id,omitempty"` // in events; in a group who wrote it, if the channel did not
+	GroupID   GroupID       `json:"group_id,omitempty"`
 	MessageID string        `json:"message_id"`
 	ID        MessageID     `json:"id"`
 	Type      Kind          `json:"type"`
@@ -18,7 +19,9 @@ type MessageView struct {
 	Status    string        `json:"status"`
 	Reactions []string      `json:"reactions"`
 	Timestamp string        `json:"timestamp"`
+	EditedAt  string        `json:"edited_at,omitempty"`
 	ReplyTo   MessageID     `json:"reply_to,omitempty"`
+	Mentions  []ContactID   `json:"mentions,omitempty"`
 	Quoted    *QuotedView   `json:"quoted,omitempty"`
 	Media     *MediaView    `json:"media,omitempty"`
 	Location  *LocationView `json:"location,omitempty"`
@@ -82,6 +85,8 @@ type FailureView struct {
 // ViewOf returns a message as callers see it, with links to its file. What was deleted says nothing any more.
 func ViewOf(m *Message, linkTo MediaLink) MessageView {
 	rec := MessageView{
+		GroupID:   m.Chat.Group(),
+		ContactID: m.Author,
 		MessageID: m.Ref().String(),
 		ID:        m.ID,
 		Type:      m.Content.Kind(),
@@ -107,6 +112,11 @@ func ViewOf(m *Message, linkTo MediaLink) MessageView {
 		}
 	case Contacts:
 		rec.Contacts = c.Cards
+	case Text:
+		rec.Mentions = c.Mentions
+	}
+	if !m.EditedAt.IsZero() {
+		rec.EditedAt = Stamp(m.EditedAt)
 	}
 	if m.Status == Deleted {
 		rec.HideContent()
@@ -122,7 +132,7 @@ func ViewOf(m *Message, linkTo MediaLink) MessageView {
 
 // HideContent removes everything that the message says.
 func (v *MessageView) HideContent() {
-	v.Body, v.Quoted, v.Media, v.Location, v.Contacts = "", nil, nil, nil, nil
+	v.Body, v.Quoted, v.Media, v.Location, v.Contacts, v.Mentions = "", nil, nil, nil, nil, nil
 }
 
 // Stamp writes a time as callers see it: in UTC, with milliseconds.

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley"
-	"parley/internal/app"
 	"parley/internal/client"
 	"parley/internal/doctor"
 	"parley/internal/wait"
@@ -134,7 +133,7 @@ func (c *cli) printChannel(ch *client.Channel) {
 	if len(ch.Settings.AllowOnly) > 0 {
 		var numbers []string
 		for _, id := range ch.Settings.AllowOnly {
-			numbers = append(numbers, app.ShowNumber(id.Number()))
+			numbers = append(numbers, showChat(id))
 		}
 		allowed = strings.Join(numbers, ", ")
 	}

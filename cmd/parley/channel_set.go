@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley"
 	"parley/internal/client"
 )
 
@@ -81,11 +80,12 @@ func (c *cli) changeChannel(cmd *cobra.Command, code string, body map[string]any
 func (c *cli) channelAllow() *cobra.Command {
 	var remove, everybody bool
 	cmd := &cobra.Command{
-		Use:   "allow CODE NUMBER…",
+		Use:   "allow CODE NUMBER|GROUP…",
 		Short: "Restrict the numbers that a channel may write to",
-		Long: `Restrict the numbers that a channel may write to. Once a number is on the list, all others are rejected.
+		Long: `Restrict the numbers and groups that a channel may write to. Once one is on the list, all others are rejected.
 --everybody removes the list.`,
 		Example: `  parley channel allow toko +6281298765432
+  parley channel allow toko 120363020000000001@g.us
   parley channel allow toko --everybody`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if everybody && len(args) > 1 {
@@ -99,11 +99,11 @@ func (c *cli) channelAllow() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var contacts []any
 			for _, number := range args[1:] {
-				n, err := digits(number)
+				id, err := chatID(number)
 				if err != nil {
 					return err
 				}
-				contacts = append(contacts, string(parley.ContactOf(n)))
+				contacts = append(contacts, string(id))
 			}
 			return c.changeChannel(cmd, args[0], map[string]any{}, func(settings map[string]any) error {
 				allowed, _ := settings["allow_only"].([]any)

@@ -229,6 +229,22 @@ func digits(number string) (string, error) {
 	return digits, nil
 }
 
+// chatID reads a phone number or the id of a group.
+func chatID(text string) (parley.ContactID, error) {
+	if group, err := parley.ParseGroupID(text); err == nil {
+		return group.Chat(), nil
+	}
+	number, err := digits(text)
+	return parley.ContactOf(number), err
+}
+
+func showChat(id parley.ContactID) string {
+	if id.IsGroup() {
+		return string(id)
+	}
+	return app.ShowNumber(id.Number())
+}
+
 // optionalDigits is digits for a flag that may be empty.
 func optionalDigits(number string) (string, error) {
 	if number == "" {

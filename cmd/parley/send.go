@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley"
 	"parley/internal/client"
 )
 
@@ -15,12 +14,14 @@ func (c *cli) send() *cobra.Command {
 	var replyTo string
 	var file fileToSend
 	cmd := &cobra.Command{
-		Use:   "send [CODE] NUMBER TEXT",
+		Use:   "send [CODE] NUMBER|GROUP TEXT",
 		Short: "Send a text or a file through a running server",
-		Long: `Send a text through a running server and print the message's id. Without a code, the token's channel sends it.
+		Long: `Send a text to a number or a group through a running server and print the message's id. Without a code, the
+token's channel sends it.
 With --image, --file or --voice it sends that file; TEXT is then its caption and may be left out.`,
 		Example: `  parley send demo +6281234567890 'Halo!'
-  parley send demo +6281234567890 'Foto baru' --image photo.jpg`,
+  parley send demo +6281234567890 'Foto baru' --image photo.jpg
+  parley send demo 120363020000000001@g.us 'Halo semua!'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(file.image)+len(file.file)+len(file.voice) > len(file.path()) {
 				return fail(exitUsage, "Send one file: with --image, --file or --voice.")
@@ -38,7 +39,7 @@ With --image, --file or --voice it sends that file; TEXT is then its caption and
 			if len(args) == 3 || file.isGiven() && len(args) == 2 && isCode(args) {
 				code, args = args[0], args[1:]
 			}
-			number, err := digits(args[0])
+			to, err := chatID(args[0])
 			if err != nil {
 				return err
 			}
@@ -47,7 +48,11 @@ With --image, --file or --voice it sends that file; TEXT is then its caption and
 				return err
 			}
 			body := texts("reply_to", replyTo)
-			body["contact_id"] = parley.ContactOf(number)
+			if to.IsGroup() {
+				body["group_id"] = to
+			} else {
+				body["contact_id"] = to
+			}
 			kind, err := file.addTo(cmd.Context(), cl, body, args[1:])
 			if err != nil {
 				return c.explain(cmd.Context(), cl, err)
@@ -89,8 +94,8 @@ func (f *fileToSend) isGiven() bool { return f.path() != "" }
 
 // isCode reports whether the first of two arguments is a channel's code and the second a number, not a number and a caption.
 func isCode(args []string) bool {
-	_, first := digits(args[0])
-	_, second := digits(args[1])
+	_, first := chatID(args[0])
+	_, second := chatID(args[1])
 	return first != nil && second == nil
 }
 

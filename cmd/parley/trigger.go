@@ -150,6 +150,7 @@ func (t *trigger) causes() map[parley.EventType]cause {
 		parley.OTPApproved:          t.approve,
 		parley.OTPFailed:            t.mistype,
 		parley.OTPExpired:           t.expire,
+		parley.GroupChanged:         t.rename,
 	}
 }
 
@@ -172,6 +173,23 @@ func (t *trigger) then(first cause, act map[string]any) cause {
 		_, err = t.asPhone(ctx, act)
 		return id, err
 	}
+}
+
+// rename has the phone give a new group another name.
+func (t *trigger) rename(ctx context.Context) (string, error) {
+	var group struct {
+		ID parley.GroupID `json:"id"`
+	}
+	if err := t.choosePhone(ctx); err != nil {
+		return "", err
+	}
+	body := map[string]any{"name": "Parley", "participants": []any{t.contact()}}
+	if _, err := t.api.Post(ctx, "/api/groups/create", body, &group); err != nil {
+		return "", err
+	}
+	body = map[string]any{"group_id": group.ID, "action": "rename", "name": t.text}
+	_, err := t.api.Post(ctx, "/api/sandbox/phones/"+t.number+"/group", body, nil)
+	return "", err
 }
 
 func (t *trigger) attach(ctx context.Context) (string, error) {

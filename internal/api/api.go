@@ -189,6 +189,10 @@ func messagingRoutes(m *router, s *server) {
 	m.add("POST /api/groups/create", ofChannel, body, handle(onUsable(s.createGroup)))
 	m.add("GET /api/groups/participants", ofChannel, query, handle(onUsable(s.participants)))
 	m.add("POST /api/groups/participant", ofChannel, body, handle(onUsable(s.participants)))
+	m.add("POST /api/groups/add", ofChannel, body, handle(onUsable(s.updateMembers(true))))
+	m.add("POST /api/groups/remove", ofChannel, body, handle(onUsable(s.updateMembers(false))))
+	m.add("POST /api/groups/leave", ofChannel, body, handle(onUsable(s.leaveGroup)))
+	m.add("GET /api/groups/invite", ofChannel, query, handle(onUsable(s.inviteLink)))
 	m.add("GET /api/channel/health", ofChannel, nothing, handle(s.health))
 	m.add("GET /api/channel/check-phone-number", ofChannel, query, handle(onUsable(s.checkNumber)))
 
@@ -214,6 +218,7 @@ func sandboxRoutes(m *router, s *server) {
 	m.add("GET /api/sandbox/phones/{number}/chat", ofChannel, query, onSandbox(s.phoneChat))
 	m.add("GET /api/sandbox/phones/{number}/media/{message_id}", ofChannel, nothing, work{do: ofSandbox(s.phoneFile)})
 	m.add("POST /api/sandbox/phones/{number}/send", ofChannel, body, onSandbox(s.sendAsPhone))
+	m.add("POST /api/sandbox/phones/{number}/group", ofChannel, body, onSandbox(s.changeGroupAsPhone))
 	m.add("POST /api/sandbox/phones/{number}/read", ofChannel, optionalBody, onSandbox(s.readAsPhone))
 	m.add("POST /api/sandbox/phones/{number}/open", ofChannel, body, onSandbox(s.openAsPhone))
 	m.add("GET /api/sandbox/faults", ofChannel, nothing, onSandbox(s.listFaults))

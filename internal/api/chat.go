@@ -7,11 +7,11 @@ import (
 )
 
 func (s *server) history(ctx context.Context, r *request) (any, error) {
-	contact, page := r.Contact("contact_id"), r.Page()
+	chat, page := r.Chat(), r.Page()
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return s.readHistory(ctx, r, contact, page)
+	return s.readHistory(ctx, r, chat, page)
 }
 
 func (s *server) readHistory(ctx context.Context, r *request, chat parley.ContactID, page parley.Page) (envelope, error) {
@@ -28,7 +28,8 @@ func (s *server) readHistory(ctx context.Context, r *request, chat parley.Contac
 }
 
 type chatRow struct {
-	ContactID parley.ContactID `json:"contact_id"`
+	ContactID parley.ContactID `json:"contact_id,omitempty"` // exactly one of the two
+	GroupID   parley.GroupID   `json:"group_id,omitempty"`
 	Messages  int64            `json:"messages"`
 	Archived  bool             `json:"archived"`
 	Timestamp string           `json:"timestamp"`
@@ -41,19 +42,26 @@ func (s *server) chats(ctx context.Context, r *request) (any, error) {
 	}
 	chats, total, err := s.Store.Chats(ctx, r.channel.Code, page)
 	return okPage(mapped(chats, func(c parley.Chat) chatRow {
-		return chatRow{ContactID: c.Contact, Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
+		row := chatRow{GroupID: c.Contact.Group(), Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
+		if row.GroupID == "" {
+			row.ContactID = c.Contact
+		}
+		return row
 	}), page, total), err
 }
 
-// chat reads the contact of an existing chat.
+// chat reads the contact or group of an existing chat.
 func (s *server) chat(ctx context.Context, r *request) (parley.ContactID, error) {
-	contact := r.Contact("contact_id")
+	chat := r.Chat()
 	if err := r.Err(); err != nil {
 		return "", err
 	}
-	_, err := s.Store.Chat(ctx, r.channel.Code, contact)
-	return contact, notFoundAs(err,
-		parley.InvalidField("contact_id", "contact_id has no chat on this channel yet. Send a message first."))
+	field := "contact_id"
+	if chat.IsGroup() {
+		field = "group_id"
+	}
+	_, err := s.Store.Chat(ctx, r.channel.Code, chat)
+	return chat, notFoundAs(err, parley.InvalidField(field, field+" has no chat on this channel yet. Send a message first."))
 }
 
 var archivePage = parley.Page{Limit: 50}

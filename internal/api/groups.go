@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 	"errors"
-	"regexp"
+	"slices"
 
 	"parley"
 	"parley/internal/api/form"
@@ -50,19 +50,12 @@ const maxParticipants = 1024
 
 func (s *server) createGroup(ctx context.Context, r *request) (any, error) {
 	name := r.Text("name", 1, 100)
-	var participants []parley.ContactID
-	r.List("participants", 1, maxParticipants, true, func(f form.Form, index string) {
-		if member, isObject := f.Object(index, true); isObject {
-			participants = append(participants, member.Contact("id"))
-		}
-	})
+	participants := readMembers(r.Form)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	for _, p := range participants {
-		if err := r.channel.Accepts(p); err != nil {
-			return nil, err
-		}
+	if err := acceptsAll(r.channel, participants); err != nil {
+		return nil, err
 	}
 	session, err := s.Gateway.Session(r.channel.Code)
 	if err != nil {
@@ -79,15 +72,114 @@ func (s *server) createGroup(ctx context.Context, r *request) (any, error) {
 	return ok("Group created", groupOf(g)), err
 }
 
-var groupPattern = regexp.MustCompile(`^[0-9-]{1,64}@g\.us$`)
+// readMembers reads the field participants: contact ids, or objects with one.
+func readMembers(f form.Form) []parley.ContactID {
+	var members []parley.ContactID
+	f.List("participants", 1, maxParticipants, true, func(f form.Form, index string) {
+		name := index
+		if f.IsObject(index) {
+			f, _ = f.Object(index, true)
+			name = "id"
+		}
+		if id := f.Member(name); !slices.Contains(members, id) {
+			members = append(members, id)
+		}
+	})
+	return members
+}
+
+func acceptsAll(channel parley.Channel, members []parley.ContactID) error {
+	for _, id := range members {
+		if err := channel.Accepts(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unknownGroup(err error) error {
+	return notFoundAs(err, parley.InvalidField("group_id", "group_id names a group that does not exist on this channel."))
+}
 
 func (s *server) participants(ctx context.Context, r *request) (any, error) {
-	id := r.Matching("group_id", groupPattern, "the id of a group, for example 120363020000000001@g.us")
+	id := r.Group("group_id")
 	session, err := s.session(r)
 	if err != nil {
 		return nil, err
 	}
-	members, err := session.Participants(ctx, parley.GroupID(id))
-	return ok("OK", members),
-		notFoundAs(err, parley.InvalidField("group_id", "group_id names a group that does not exist on this channel."))
+	members, err := session.Participants(ctx, id)
+	return ok("OK", members), unknownGroup(err)
+}
+
+type memberResult struct {
+	ID    parley.ContactID `json:"id"`
+	Error *sentError       `json:"error,omitempty"`
+}
+
+type membersData struct {
+	GroupID      parley.GroupID `json:"group_id"`
+	Participants []memberResult `json:"participants"`
+}
+
+// updateMembers adds members to a group, or removes them. Doing it twice changes nothing.
+func (s *server) updateMembers(add bool) endpoint {
+	return func(ctx context.Context, r *request) (any, error) {
+		id, members := r.Group("group_id"), readMembers(r.Form)
+		session, err := s.session(r)
+		if err != nil {
+			return nil, err
+		}
+		if add {
+			if err := acceptsAll(r.channel, members); err != nil {
+				return nil, err
+			}
+		}
+		errs, err := session.UpdateParticipants(context.WithoutCancel(ctx), id, add, members)
+		if err != nil {
+			return nil, unknownGroup(err)
+		}
+		e := ok(map[bool]string{true: "Participants added", false: "Participants removed"}[add], nil)
+		data := membersData{GroupID: id, Participants: make([]memberResult, len(members))}
+		for i, member := range members {
+			data.Participants[i].ID = member
+			if errs[i] != nil {
+				data.Participants[i].Error = memberError(errs[i])
+				e.Success, e.Message = false, data.Participants[i].Error.Message
+			}
+		}
+		e.Data = data
+		return e, nil
+	}
+}
+
+func memberError(err error) *sentError {
+	if e, ok := errors.AsType[*network.Error](err); ok && e.Class == network.Permanent {
+		return &sentError{e.Failure.Code, e.Failure.Message}
+	}
+	return &sentError{parley.Refused, "The network did not change this participant. Try again."}
+}
+
+type groupData struct {
+	GroupID parley.GroupID `json:"group_id"`
+	Link    string         `json:"link,omitempty"`
+}
+
+func (s *server) leaveGroup(ctx context.Context, r *request) (any, error) {
+	id := r.Group("group_id")
+	session, err := s.session(r)
+	if err != nil {
+		return nil, err
+	}
+	err = session.LeaveGroup(context.WithoutCancel(ctx), id)
+	return ok("Left the group", groupData{GroupID: id}), unknownGroup(err)
+}
+
+func (s *server) inviteLink(ctx context.Context, r *request) (any, error) {
+	id := r.Group("group_id")
+	session, err := s.session(r)
+	if err != nil {
+		return nil, err
+	}
+	link, err := session.InviteLink(ctx, id)
+	return ok("OK", groupData{id, link}), unknownGroup(err)
 }

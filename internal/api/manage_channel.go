@@ -153,7 +153,7 @@ func (r *request) settings() parley.ChannelSettings {
 	}
 	settings.Retention = f.Duration("retention", 0, 100*365*24*time.Hour)
 	f.List("allow_only", 0, maxAllowed, false, func(f form.Form, index string) {
-		settings.AllowOnly = append(settings.AllowOnly, f.Contact(index))
+		settings.AllowOnly = append(settings.AllowOnly, f.ChatID(index))
 	})
 	return settings
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,7 +17,8 @@ type messageRow struct {
 	Channel   parley.ChannelCode  `json:"channel"`
 	MessageID string              `json:"message_id"`
 	ID        parley.MessageID    `json:"id"`
-	ContactID parley.ContactID    `json:"contact_id"`
+	ContactID parley.ContactID    `json:"contact_id"` // in a group who wrote it; empty there if the channel did
+	GroupID   *string             `json:"group_id"`
 	Name      string              `json:"name"`
 	FromMe    bool                `json:"from_me"`
 	Type      parley.Kind         `json:"type"`
@@ -35,9 +37,14 @@ const hiddenText = "••••••"
 func (s *server) messageRow(m *parley.Message, name string) messageRow {
 	rec := parley.ViewOf(m, s.links.Plain)
 	_, isSecret := m.Content.(parley.Secret)
+	contact := m.Chat
+	if contact.IsGroup() {
+		contact = m.Author
+	}
 	return messageRow{
-		Channel: m.Channel, MessageID: rec.MessageID, ID: m.ID, ContactID: m.Chat, Name: name, FromMe: m.FromMe, Type: rec.Type,
-		Body: s.shownText(m), Status: m.Status, Error: rec.Error, Timestamp: rec.Timestamp, UpdatedAt: parley.Stamp(m.UpdatedAt),
+		Channel: m.Channel, MessageID: rec.MessageID, ID: m.ID, ContactID: contact, GroupID: textOrNil(m.Chat.Group()),
+		Name: name, FromMe: m.FromMe, Type: rec.Type, Body: s.shownText(m),
+		Status: m.Status, Error: rec.Error, Timestamp: rec.Timestamp, UpdatedAt: parley.Stamp(m.UpdatedAt),
 		RequestID: textOrNil(m.Request), OTP: isSecret,
 	}
 }
@@ -93,7 +100,7 @@ func (s *server) listMessages(ctx context.Context, r *request) (any, error) {
 		if q.Text != "" && s.shownText(m) == "" {
 			continue // hidden text must not be searchable
 		}
-		rows = append(rows, s.messageRow(m, names.name(ctx, m.Channel, m.Chat)))
+		rows = append(rows, s.messageRow(m, names.name(ctx, m.Channel, cmp.Or(m.Author, m.Chat))))
 	}
 	meta := searchMeta{HasMore: page.Next != 0}
 	if meta.HasMore {

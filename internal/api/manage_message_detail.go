@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"parley"
@@ -64,7 +66,7 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	d := messageDetail{
-		messageRow: s.messageRow(&m, s.newNameFinder().name(ctx, m.Channel, m.Chat)),
+		messageRow: s.messageRow(&m, s.newNameFinder().name(ctx, m.Channel, cmp.Or(m.Author, m.Chat))),
 		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo),
 	}
 	if err := s.Store.AddQuoted(ctx, &m); err != nil {
@@ -110,34 +112,40 @@ func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley
 	}
 	d.Quoted, d.Location, d.Contacts = view.Quoted, view.Location, view.Contacts
 	if c, ok := m.Content.(parley.Poll); ok && len(c.Options) > 0 {
-		d.Poll = pollOf(c, lastVote(events))
+		d.Poll = pollOf(c, lastVotes(events))
 	}
 }
 
-func pollOf(c parley.Poll, chosen []string) *messagePoll {
+// pollOf counts the votes, each of which lists the options that somebody chose.
+func pollOf(c parley.Poll, votes [][]string) *messagePoll {
 	p := &messagePoll{Title: c.Title, Multiple: c.Multiple}
 	for _, name := range c.Options {
-		votes := 0
-		if slices.Contains(chosen, name) {
-			votes = 1 // only the contact can vote
+		count := 0
+		for _, chosen := range votes {
+			if slices.Contains(chosen, name) {
+				count++
+			}
 		}
-		p.Options = append(p.Options, pollOption{name, votes})
+		p.Options = append(p.Options, pollOption{name, count})
 	}
 	return p
 }
 
-func lastVote(events []parley.Event) []string {
-	for _, e := range slices.Backward(events) {
+// lastVotes returns the last vote of everybody who voted.
+func lastVotes(events []parley.Event) [][]string {
+	last := map[parley.ContactID][]string{}
+	for _, e := range events {
 		var data struct {
 			Vote struct {
-				Options []string `json:"options"`
+				ContactID parley.ContactID `json:"contact_id"`
+				Options   []string         `json:"options"`
 			} `json:"vote"`
 		}
 		if e.Type == parley.PollVoted && json.Unmarshal(e.Data, &data) == nil {
-			return data.Vote.Options
+			last[data.Vote.ContactID] = data.Vote.Options
 		}
 	}
-	return nil
+	return slices.Collect(maps.Values(last))
 }
 
 func (s *server) deliveriesOf(ctx context.Context, events []parley.Event) ([]deliveryRow, error) {

@@ -32,7 +32,7 @@ func (s *server) target(ctx context.Context, r *request) (parley.Message, error)
 func (s *server) react(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
 	reaction := emoji(r.Form, "reaction")
-	return gateway.Draft{To: m.Chat, Content: parley.Reaction{Emoji: reaction, Target: m.Ref()}}, cmp.Or(err, r.Err())
+	return gateway.Draft{To: m.Chat, Content: parley.Reaction{Emoji: reaction, Target: m.Ref(), Author: m.Author}}, cmp.Or(err, r.Err())
 }
 
 func emoji(f form.Form, name string) string {
@@ -50,13 +50,13 @@ func (s *server) see(ctx context.Context, r *request) (gateway.Draft, error) {
 	if m.FromMe {
 		r.Fail("message_id", "is one of your own messages. Only received messages can be marked as seen.")
 	}
-	return gateway.Draft{To: m.Chat, Content: parley.Seen{Target: m.Ref()}}, cmp.Or(err, r.Err())
+	return gateway.Draft{To: m.Chat, Content: parley.Seen{Target: m.Ref(), Author: m.Author}}, cmp.Or(err, r.Err())
 }
 
 func (s *server) delete(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
 	if m.ID != "" && !m.FromMe {
-		r.Fail("message_id", "is a message of the contact. You can delete only your own messages.")
+		r.Fail("message_id", "is a message of a contact. You can delete only your own messages.")
 	}
 	return gateway.Draft{To: m.Chat, Content: parley.Delete{Target: m.Ref()}}, cmp.Or(err, r.Err())
 }
@@ -67,7 +67,7 @@ func (s *server) star(ctx context.Context, r *request) (gateway.Draft, error) {
 		r.Fail("starred", "is required: true or false.")
 	}
 	starred := r.Bool("starred", false)
-	return gateway.Draft{To: m.Chat, Content: parley.Star{Target: m.Ref(), Starred: starred}}, cmp.Or(err, r.Err())
+	return gateway.Draft{To: m.Chat, Content: parley.Star{Target: m.Ref(), Author: m.Author, Starred: starred}}, cmp.Or(err, r.Err())
 }
 
 func (s *server) archive(archived bool) func(ctx context.Context, r *request) (gateway.Draft, error) {
@@ -134,7 +134,7 @@ func (s *server) typing(on bool) func(ctx context.Context, r *request) error {
 		if err := r.channel.Usable(); err != nil {
 			return err
 		}
-		to := r.Contact("contact_id")
+		to := r.Chat()
 		if err := r.Err(); err != nil {
 			return err
 		}

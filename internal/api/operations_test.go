@@ -131,7 +131,7 @@ func TestPhonesSeeOperations(t *testing.T) {
 	e := newEnv(t)
 	last := func() sandbox.Message {
 		t.Helper()
-		return must(e.config.Sandbox.Chat(t.Context(), "main", "6281234567890", "", 1))(t).Messages[0]
+		return must(e.config.Sandbox.Chat(t.Context(), "main", "6281234567890", "", "", 1))(t).Messages[0]
 	}
 	e.call("POST", "/api/send-message/location", e.main, m{"contact_id": ayu, "latitude": "-6.2", "longitude": "106.80",
 		"title": "Here"}).want(t, 200)

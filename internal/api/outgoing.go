@@ -51,12 +51,23 @@ var readers = map[parley.Kind]func(form.Form) outgoing{
 
 func readText(f form.Form) outgoing {
 	return outgoing{
-		content:     parley.Text{Body: f.Text("message", 1, 4096)},
+		content:     parley.Text{Body: f.Text("message", 1, 4096), Mentions: mentions(f)},
 		preview:     f.Flag("linkPreview", true),
 		highQuality: f.Flag("linkPreviewHighQuality", true),
 		replyTo:     f.ReplyTo(),
 		form:        f,
 	}
+}
+
+// mentions reads who is named in a text.
+func mentions(f form.Form) []parley.ContactID {
+	var ids []parley.ContactID
+	f.List("mentions", 0, maxParticipants, false, func(f form.Form, index string) {
+		if id := f.Contact(index); !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	})
+	return ids
 }
 
 func caption(f form.Form) string { return f.OptionalText("caption", 1, 1024) }

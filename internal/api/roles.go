@@ -110,6 +110,10 @@ var leastRole = map[string]parley.Role{
 	"POST /api/groups/create":             parley.Operator,
 	"GET /api/groups/participants":        parley.Viewer,
 	"POST /api/groups/participant":        parley.Viewer,
+	"POST /api/groups/add":                parley.Operator,
+	"POST /api/groups/remove":             parley.Operator,
+	"POST /api/groups/leave":              parley.Operator,
+	"GET /api/groups/invite":              parley.Operator,
 	"GET /api/channel/health":             parley.Viewer,
 	"GET /api/channel/check-phone-number": parley.Support, // it asks the network
 	"POST /api/otp/code/request":          parley.Operator,
@@ -132,6 +136,7 @@ var leastRole = map[string]parley.Role{
 	"GET /api/sandbox/phones/{number}/chat":               parley.Viewer,
 	"GET /api/sandbox/phones/{number}/media/{message_id}": parley.Viewer,
 	"POST /api/sandbox/phones/{number}/send":              parley.Support,
+	"POST /api/sandbox/phones/{number}/group":             parley.Support,
 	"POST /api/sandbox/phones/{number}/read":              parley.Support,
 	"POST /api/sandbox/phones/{number}/open":              parley.Support,
 	"GET /api/sandbox/faults":                             parley.Viewer,

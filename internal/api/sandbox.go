@@ -117,6 +117,7 @@ func given[T any](r *request, name string, read func() T) *T {
 
 type arrived struct {
 	MessageID string         `json:"message_id"`
+	GroupID   *string        `json:"group_id"`
 	Type      parley.Kind    `json:"type"`
 	Body      string         `json:"body"`
 	Codes     []string       `json:"codes"`
@@ -141,8 +142,8 @@ type arrivedFile struct {
 
 func arrivedOf(m sandbox.Message) arrived {
 	a := arrived{
-		MessageID: m.ID.String(), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links, ReplyTo: textOrNil(m.ReplyTo),
-		Status: m.Status.String(), Timestamp: parley.Stamp(m.At), Copies: m.Copies, Cursor: m.Cursor,
+		MessageID: m.ID.String(), GroupID: textOrNil(m.ID.Chat.Group()), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links,
+		ReplyTo: textOrNil(m.ReplyTo), Status: m.Status.String(), Timestamp: parley.Stamp(m.At), Copies: m.Copies, Cursor: m.Cursor,
 	}
 	if f := m.Media; f != nil {
 		a.Media = &arrivedFile{

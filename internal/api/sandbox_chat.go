@@ -28,6 +28,8 @@ type phoneChat struct {
 
 type bubble struct {
 	FromPhone bool                 `json:"from_phone"`
+	ContactID *string              `json:"contact_id"` // who wrote it in a group; null: this phone or the channel
+	GroupID   *string              `json:"group_id"`
 	MessageID string               `json:"message_id"`
 	ID        parley.MessageID     `json:"id"`
 	Type      parley.Kind          `json:"type"`
@@ -67,10 +69,13 @@ type bubbleFile struct {
 
 func bubbleOf(m sandbox.Message) bubble {
 	b := bubble{
-		FromPhone: !m.ID.FromMe, MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body,
+		FromPhone: m.FromPhone(), GroupID: textOrNil(m.ID.Chat.Group()), MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body,
 		Codes: m.Codes, Links: m.Links, Votes: m.Votes, Reactions: m.Reactions,
 		ReplyTo: textOrNil(m.ReplyTo), Deleted: m.Status == parley.Deleted, Status: m.Status,
 		Timestamp: parley.Stamp(m.At), Copies: m.Copies,
+	}
+	if !m.ID.FromMe && !b.FromPhone {
+		b.ContactID = textOrNil(m.Author)
 	}
 	if b.Deleted {
 		return b
@@ -89,7 +94,7 @@ func bubbleOf(m sandbox.Message) bubble {
 	case parley.Contacts:
 		b.Contacts = c.Cards
 	case parley.Poll:
-		b.Poll = pollOf(c, m.Votes)
+		b.Poll = pollOf(c, [][]string{m.Votes})
 	}
 	return b
 }
@@ -106,10 +111,11 @@ func (s *server) phoneChats(ctx context.Context, r *request) (any, error) {
 
 func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
 	before, limit := sandbox.Cursor(r.OptionalText("before", 1, 100)), int(r.Whole("limit", 50, 1, maxFound))
+	group := optionalGroup(r.Form)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	page, err := s.Sandbox.Chat(ctx, r.channel.Code, r.number(), before, limit)
+	page, err := s.Sandbox.Chat(ctx, r.channel.Code, r.number(), group, before, limit)
 	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, bubbleOf),
 		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}, err
 }
@@ -144,7 +150,7 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 
 // sendPicked sends a file that is part of the request, as if picked on the phone.
 func (s *server) sendPicked(ctx context.Context, r *request, kind string, file form.Form) (any, error) {
-	replyTo, caption := r.ReplyTo(), caption(r.Form)
+	replyTo, caption, group := r.ReplyTo(), caption(r.Form), optionalGroup(r.Form)
 	data, name := base64Of(file, "data"), file.OptionalText("filename", 0, 255)
 	if file.Has("url") {
 		file.Fail("url", "must not be sent together with data. Send one of them.")
@@ -153,7 +159,7 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 		return nil, err
 	}
 	if kind == "voice" {
-		return s.sendRecorded(ctx, r, data, name, replyTo)
+		return s.sendRecorded(ctx, r, data, name, sandbox.Outgoing{ReplyTo: string(replyTo), Group: group})
 	}
 	m, err := s.Media.Store(ctx, data, name)
 	if err != nil {
@@ -164,11 +170,11 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: data, ReplyTo: string(replyTo)})
+	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: data, ReplyTo: string(replyTo), Group: group})
 }
 
 // sendRecorded sends a voice note. Browsers record in other formats; phones send ogg with opus, so it is converted.
-func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, replyTo parley.MessageID) (any, error) {
+func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, what sandbox.Outgoing) (any, error) {
 	m, err := s.Media.Recorded(ctx, data, name)
 	if e, ok := errors.AsType[*media.Error](err); ok {
 		r.Note("file.data", e.Sentence)
@@ -178,12 +184,11 @@ func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name
 		return nil, err
 	}
 	defer s.removeFile(ctx, m) // the network has its own copy
-	content := parley.Voice{Media: m}
-	file, err := s.readMedia(ctx, content)
-	if err != nil {
+	what.Content = parley.Voice{Media: m}
+	if what.Media, err = s.readMedia(ctx, what.Content); err != nil {
 		return nil, err
 	}
-	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(replyTo)})
+	return s.say(ctx, r, what)
 }
 
 // picked returns the content of a file. Nothing is converted.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/network/sandbox"
 )
 
@@ -35,6 +36,7 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 		p = read(r.Form)
 	}
 	p.preview = false // phones send no previews
+	group := optionalGroup(r.Form)
 	repliesInChat := func() error {
 		if p.replyTo == "" {
 			return nil
@@ -54,7 +56,32 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(p.replyTo)})
+	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(p.replyTo), Group: group})
+}
+
+func optionalGroup(f form.Form) parley.GroupID {
+	if !f.Has("group_id") {
+		return ""
+	}
+	return f.Group("group_id")
+}
+
+// changeGroupAsPhone makes a phone leave a group or rename it.
+func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error) {
+	group, action := r.Group("group_id"), r.Choice("action", true, "leave", "rename")
+	var name string
+	if action == "rename" {
+		name = r.Text("name", 1, 100)
+	}
+	err := r.Err()
+	switch {
+	case err != nil:
+	case action == "leave":
+		err = s.Sandbox.LeaveGroup(ctx, r.channel.Code, r.number(), group)
+	default:
+		err = s.Sandbox.RenameGroup(ctx, r.channel.Code, r.number(), group, name)
+	}
+	return ok("Done by the phone", struct{}{}), err
 }
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {

@@ -42,7 +42,7 @@ func drafting(
 
 func sending(s *server, read func(form.Form) outgoing) work {
 	return drafting(s, func(ctx context.Context, r *request) (gateway.Draft, error) {
-		to := r.Contact("contact_id")
+		to := r.Chat()
 		p := read(r.Form)
 		if err := cmp.Or(s.checkReply(ctx, r.channel.Code, p), r.Err()); err != nil {
 			return gateway.Draft{}, err

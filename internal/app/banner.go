@@ -138,6 +138,9 @@ func (s *server) show(ctx context.Context) {
 // contactName is the name of a contact on the screen. Only the sandbox is asked for names: on another network each line
 // would cost a query.
 func (s *server) contactName(channel parley.ChannelCode, id parley.ContactID) string {
+	if id.IsGroup() {
+		return string(id)
+	}
 	if c, ok := s.gateway.Channel(channel); !ok || c.Network != parley.Sandbox {
 		return ShowNumber(id.Number())
 	}

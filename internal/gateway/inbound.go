@@ -33,6 +33,8 @@ func (a *account) handleEvent(ctx context.Context, e network.Event) error {
 		return a.applyDeletion(ctx, e)
 	case network.Vote:
 		return a.publishVote(ctx, e)
+	case network.GroupChange:
+		return a.tx(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, parley.NewGroupEvent(a.code, e.GroupChange, e.At)) })
 	case network.Alias:
 		return a.storeAlias(ctx, e)
 	case network.Pairing:
@@ -49,15 +51,18 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		content = parley.WithMedia(content, media.Claimed(*file))
 	}
 	m := parley.Message{
-		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
+		Channel: channel.Code, Chat: network.ChatOf(e.From, e.Group), ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At, ReceivedAt: a.now(),
+	}
+	if e.Group != "" {
+		m.Author = e.From
 	}
 	var then func(*store.Tx) (*otp.Reply, error)
 	var err error
 	if a.g.LoginLinks != nil { // also for history: it may hold the code of a login link that is still open
 		then, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
 	}
-	if e.Past {
+	if e.Past || e.Group != "" { // a code that is posted in a group is masked, but it is no login
 		then = nil
 	}
 	if err == nil {
@@ -136,10 +141,11 @@ func (a *account) storeInbound(
 // applyReceipt advances messages. It returns an error for unknown ones, so that the network repeats the receipt: it can
 // overtake its own send.
 func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
+	chat := network.ChatOf(e.From, e.Group)
 	var moved, unknown []parley.MessageID
 	var seqs []int64
 	err := a.tx(ctx, func(tx *store.Tx) (err error) {
-		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, a.code, e.From, e.IDs, e.Status, e.At)
+		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, a.code, chat, e.IDs, e.Status, e.At)
 		return err
 	})
 	if err != nil {
@@ -147,7 +153,7 @@ func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
 	}
 	a.worker.ConfirmByReceipt(seqs)
 	for _, id := range moved {
-		a.g.statusChanged(&parley.Message{Channel: a.code, Chat: e.From, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
+		a.g.statusChanged(&parley.Message{Channel: a.code, Chat: chat, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
 	}
 	if len(unknown) > 0 {
 		return &network.UnknownMessages{IDs: unknown}
@@ -174,7 +180,7 @@ func (a *account) storeAlias(ctx context.Context, e network.Alias) error {
 func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 	a.g.flush(ctx, a.code)
 	return a.tx(ctx, func(tx *store.Tx) error {
-		poll, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: e.From, ID: e.Poll})
+		poll, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: network.ChatOf(e.From, e.Group), ID: e.Poll})
 		if err != nil {
 			return parley.IgnoreNotFound(err)
 		}
@@ -190,7 +196,18 @@ func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
 	var file *parley.Media
 	err := a.tx(ctx, func(tx *store.Tx) (err error) {
-		file, err = outbox.DeleteMessage(ctx, tx, a.code, parley.MessageRef{Chat: e.From, ID: e.Target}, e.At)
+		file = nil // an earlier run of the transaction may have set it
+		ref := parley.MessageRef{Chat: network.ChatOf(e.From, e.Group), ID: e.Target}
+		if e.Group != "" && !e.ByAdmin { // members may delete only what they wrote
+			m, err := tx.Message(ctx, a.code, ref)
+			if err != nil || m.Author != e.From {
+				return parley.IgnoreNotFound(err)
+			}
+		}
+		if _, err := tx.Message(ctx, a.code, ref); e.ByAdmin && errors.Is(err, parley.ErrNotFound) {
+			ref.FromMe = true // an admin deletes a message of the channel
+		}
+		file, err = outbox.DeleteMessage(ctx, tx, a.code, ref, e.At)
 		return err
 	})
 	if err != nil {

@@ -78,6 +78,9 @@ var ErrUnsupported = Refuse(parley.Unsupported, "This network cannot do that.")
 var ErrImpossibleNumber = Refuse(parley.NotOnNetwork,
 	"This is no phone number. Begin with the country code, without a leading 0, and give 7 to 15 digits: 62812… and not 0812….")
 
+// ErrNotInGroup is returned for a message to a group that the account is not in.
+var ErrNotInGroup = Refuse(parley.Refused, "This channel is not in that group.")
+
 // ErrHeldBack is returned for a message that was not sent because an earlier one of its chat, in the same call, failed.
 var ErrHeldBack = &Error{Class: Disconnected, Cause: errors.New("held back behind an earlier message")}
 

@@ -58,7 +58,7 @@ type Session interface {
 	// with an empty file.
 	Fetch(ctx context.Context, reference []byte, to *os.File) error
 
-	// Typing shows or hides "typing…" to a contact.
+	// Typing shows or hides "typing…" to a contact or in a group.
 	Typing(ctx context.Context, to parley.ContactID, on bool) error
 
 	// Contacts lists those the account knows, by name, then number, and how many there are.
@@ -74,6 +74,13 @@ type Session interface {
 	CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error)
 	// Participants lists a group's members; an unknown group is parley.ErrNotFound.
 	Participants(ctx context.Context, id parley.GroupID) ([]parley.Participant, error)
+	// UpdateParticipants adds members to a group, or removes them. It returns one error for each: nil if it is done, or
+	// was so before. An unknown group is parley.ErrNotFound.
+	UpdateParticipants(ctx context.Context, id parley.GroupID, add bool, members []parley.ContactID) ([]error, error)
+	// LeaveGroup leaves a group; an unknown group is parley.ErrNotFound.
+	LeaveGroup(ctx context.Context, id parley.GroupID) error
+	// InviteLink returns the address with which others can join a group; an unknown group is parley.ErrNotFound.
+	InviteLink(ctx context.Context, id parley.GroupID) (string, error)
 
 	// Pair starts pairing. The sink gets its steps.
 	Pair(ctx context.Context) error
@@ -116,10 +123,11 @@ type Phone struct {
 	Number string // digits
 }
 
-// Message is an inbound message in a direct chat, not in a group or broadcast, and not by the account's own devices.
+// Message is an inbound message in a direct chat or a group, not in a broadcast, and not by the account's own devices.
 // From is the sender's phone number according to the network. The same message may come again: the sink stores it once.
 type Message struct {
 	From    parley.ContactID
+	Group   parley.GroupID // empty: a direct chat
 	ID      parley.MessageID
 	Content parley.Content
 	ReplyTo parley.MessageID
@@ -135,15 +143,17 @@ type Message struct {
 }
 
 // Receipt says that messages of the channel were delivered, read or played. A sink that does not know some ids (the
-// receipt overtook the send) stores the others and returns [UnknownMessages] to get those again.
+// receipt overtook the send) stores the others and returns [UnknownMessages] to get those again. In a group From is one of the
+// members that it is from.
 type Receipt struct {
 	From   parley.ContactID
+	Group  parley.GroupID // empty: a direct chat
 	IDs    []parley.MessageID
 	Status parley.Status
 	At     time.Time
 }
 
-// Reaction is a contact's reaction to a message; an empty emoji removes it.
+// Reaction is a contact's reaction to a message; an empty emoji removes it. Target names the chat.
 type Reaction struct {
 	From   parley.ContactID
 	Target parley.MessageRef
@@ -151,19 +161,29 @@ type Reaction struct {
 	At     time.Time
 }
 
-// Deletion says that a contact deleted a message that it had sent.
+// Deletion says that a contact deleted a message that it had sent, or an admin one of a group.
 type Deletion struct {
 	From   parley.ContactID
+	Group  parley.GroupID // empty: a direct chat
 	Target parley.MessageID
-	At     time.Time
+	// ByAdmin: an admin of the group may delete messages of others.
+	ByAdmin bool
+	At      time.Time
 }
 
 // Vote is a contact's current choice in a poll of the channel.
 type Vote struct {
 	From    parley.ContactID
+	Group   parley.GroupID // empty: a direct chat
 	Poll    parley.MessageID
 	Options []string
 	At      time.Time
+}
+
+// GroupChange says that members or the name of a group changed, also if the account itself changed them.
+type GroupChange struct {
+	parley.GroupChange
+	At time.Time
 }
 
 // Alias says that the network spells a contact's number differently. It comes before the session uses that spelling,
@@ -174,11 +194,20 @@ type Alias struct{ Asked, Contact parley.ContactID }
 // replaces it.
 type Pairing parley.Pairing
 
-func (State) event()    {}
-func (Message) event()  {}
-func (Receipt) event()  {}
-func (Reaction) event() {}
-func (Deletion) event() {}
-func (Vote) event()     {}
-func (Alias) event()    {}
-func (Pairing) event()  {}
+func (State) event()       {}
+func (Message) event()     {}
+func (Receipt) event()     {}
+func (Reaction) event()    {}
+func (Deletion) event()    {}
+func (Vote) event()        {}
+func (GroupChange) event() {}
+func (Alias) event()       {}
+func (Pairing) event()     {}
+
+// ChatOf returns the chat of a message by a contact.
+func ChatOf(from parley.ContactID, group parley.GroupID) parley.ContactID {
+	if group != "" {
+		return group.Chat()
+	}
+	return from
+}

@@ -15,7 +15,7 @@ import (
 const (
 	messageColumns = `message.seq, channel.code, chat.contact, message.id, from_me, kind, secret, message.status, updated_at,
 		message.created_at, received_at, priority, attempts, next_attempt, expires_at, starred, reply_to, pool, request, idempotency_key,
-		failure_code, failure, failure_until, body, data,
+		failure_code, failure, failure_until, body, data, author, edited_at,
 		coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)`
 
 	// fromMessages is where messageColumns come from. It has no messages of a deleted or reset channel.
@@ -73,15 +73,15 @@ func scanMessage(row scanner) (parley.Message, error) {
 	var m parley.Message
 	var kind, body, code, failure string
 	var secret bool
-	var updated, created, received, next, expires, until, fetch int64
+	var updated, created, received, next, expires, until, edited, fetch int64
 	var data []byte
 	if err := row.Scan(&m.Seq, &m.Channel, &m.Chat, &m.ID, &m.FromMe, &kind, &secret, &m.Status, &updated, &created,
 		&received, &m.Priority, &m.Attempts, &next, &expires, &m.Starred, &m.ReplyTo, &m.Pool, &m.Request, &m.IdempotencyKey,
-		&code, &failure, &until, &body, &data, &fetch); err != nil {
+		&code, &failure, &until, &body, &data, &m.Author, &edited, &fetch); err != nil {
 		return m, err
 	}
 	m.UpdatedAt, m.CreatedAt, m.ReceivedAt = moment(updated), moment(created), moment(received)
-	m.NextAttempt, m.ExpiresAt = moment(next), moment(expires)
+	m.NextAttempt, m.ExpiresAt, m.EditedAt = moment(next), moment(expires), moment(edited)
 	if code != "" {
 		m.Failure = &parley.Failure{Code: parley.FailureCode(code), Message: failure, Until: moment(until)}
 	}
@@ -148,8 +148,8 @@ func (t *Tx) EnqueueMessage(ctx context.Context, m *parley.Message) error {
 
 const (
 	insertMessage = `INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at,
-		received_at, priority, expires_at, reply_to, pool, request, idempotency_key, body, data) VALUES (`
-	messageValues = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+		received_at, priority, expires_at, reply_to, pool, request, idempotency_key, body, data, author) VALUES (`
+	messageValues = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 
 	// placeMessage does what appendToChat does: $1 is the channel, $2 the contact, $3 the time. All parts of a statement see the
 	// tables as they were before it.
@@ -182,7 +182,7 @@ func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
 	}
 	return []any{channel, nil, nil, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created,
 		millis(m.ReceivedAt), int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey,
-		m.Content.Text(), nullableText(data)}, nil
+		m.Content.Text(), nullableText(data), string(m.Author)}, nil
 }
 
 // newMessageID chooses a random id. Messages of one commit share the first two random bytes. Their entries in the index of

@@ -27,13 +27,65 @@ func (f Form) Contact(name string) parley.ContactID {
 	case err == nil:
 		return id
 	case err == parley.ErrGroupID:
-		f.Fail(name, "names a group, and you cannot send to groups. Use a contact: digits followed by @c.us, for example %s.", ExampleContact)
+		f.Fail(name, "names a group. Send the id of a group as group_id. A contact is digits followed by @c.us, for example %s.", ExampleContact)
 	case contactPattern.MatchString(s):
 		f.Fail(name, "must be %d to %d characters long.", parley.MinContactID, parley.MaxContactID)
 	default:
 		f.Fail(name, "must be digits followed by @c.us, for example %s.", exampleOf(s))
 	}
 	return ""
+}
+
+// ExampleGroup is for sentences.
+const ExampleGroup = "120363020000000001@g.us"
+
+// Group returns a required id of a group.
+func (f Form) Group(name string) parley.GroupID {
+	const what = "the id of a group, for example " + ExampleGroup
+	s, given := f.text(name, "is required: "+what+".", "must be "+what+".")
+	if !given {
+		return ""
+	}
+	id, err := parley.ParseGroupID(s)
+	if err != nil {
+		f.Fail(name, "must be %s.", what)
+	}
+	return id
+}
+
+// Chat returns the chat that a request is for: contact_id, or group_id in its place.
+func (f Form) Chat() parley.ContactID {
+	if !f.Has("group_id") {
+		return f.Contact("contact_id")
+	}
+	id := f.Group("group_id").Chat()
+	if f.Has("contact_id") {
+		f.Fail("group_id", "must not be sent together with contact_id. Send one of them.")
+		return ""
+	}
+	return id
+}
+
+// ChatID returns a required id of a contact or of a group.
+func (f Form) ChatID(name string) parley.ContactID {
+	if v := f.find(name); v != nil && v.isText() {
+		if id, err := parley.ParseGroupID(v.text()); err == nil {
+			return id.Chat()
+		}
+	}
+	return f.Contact(name)
+}
+
+// Member returns a required member of a group: a contact id, also with the server's name that WhatsApp uses itself.
+func (f Form) Member(name string) parley.ContactID {
+	if v := f.find(name); v != nil && v.isText() {
+		if number, ok := strings.CutSuffix(v.text(), "@s.whatsapp.net"); ok {
+			if id, err := parley.ParseContactID(number + "@c.us"); err == nil {
+				return id
+			}
+		}
+	}
+	return f.Contact(name)
 }
 
 var contactPattern = regexp.MustCompile(`^[0-9]+@[cs]\.us$`)

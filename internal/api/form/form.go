@@ -93,11 +93,11 @@ func (f Form) IsArray(name string) bool { return f.kindOf(name) == '[' }
 
 // kindOf returns zero if the field is missing or null.
 func (f Form) kindOf(name string) jsontext.Kind {
-	if f.at == none {
-		return 0
+	at := f.at
+	if at != none && !f.element {
+		at, _ = f.doc.member(f.at, name)
 	}
-	at, _ := f.doc.member(f.at, name)
-	if at == none {
+	if at == none || f.doc.values[at].kind == 'n' {
 		return 0
 	}
 	return f.doc.values[at].kind

@@ -221,7 +221,7 @@ func TestContacts(t *testing.T) {
 		`"6281234567890@c.us "`:                  "must be digits",
 		`"6281234567890@c.us\n"`:                 "must be digits",
 		`"６２８１２３４５６７８９０@c.us"`:               "must be digits",
-		`"120363020000000001@g.us"`:          "you cannot send to groups",
+		`"120363020000000001@g.us"`:          "as group_id",
 		`6281234567890`:                      "must be a string",
 		`null`:                               "is required",
 		`"6281234567890@s.whatsapp.net"`:     "for example 6281234567890@c.us.",

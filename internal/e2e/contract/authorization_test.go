@@ -81,7 +81,8 @@ func whomFor(method, path string, op *openapi3.Operation) string {
 
 // unasked is what a request with neither a body nor a query is answered.
 func unasked(path string, op *openapi3.Operation) int {
-	needsQuery := path == "/api/send-message/delete" // or the same in a body
+	// The first takes the same in a body, the second one of two.
+	needsQuery := path == "/api/send-message/delete" || strings.HasPrefix(path, "/api/chat/detail")
 	for _, p := range op.Parameters {
 		needsQuery = needsQuery || p.Value.In == "query" && p.Value.Required
 	}

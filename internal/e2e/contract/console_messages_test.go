@@ -15,8 +15,8 @@ import (
 
 const foundMessages = "/api/manage/messages"
 
-var foundKeys = []string{"channel", "message_id", "id", "contact_id", "name", "from_me", "type", "body", "status", "error", "timestamp",
-	"updated_at", "request_id", "otp"}
+var foundKeys = []string{"channel", "message_id", "id", "contact_id", "group_id", "name", "from_me", "type", "body", "status", "error",
+	"timestamp", "updated_at", "request_id", "otp"}
 
 // TestFoundMessages checks the search for messages and the details of one.
 func TestFoundMessages(t *testing.T) {

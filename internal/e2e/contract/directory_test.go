@@ -98,6 +98,7 @@ func makeGroups(t *testing.T, e *parleytest.Env) {
 	}{
 		{"x", `[{"id":"6281200000001@c.us"}]`, 2},
 		{longest, `[{"id":"6281200000001@c.us"},{"id":"6281200000002@s.us"}]`, 3},
+		{"Strings", `["6281200000001@c.us","6281200000002@s.whatsapp.net",{"id":"6281200000002@c.us"},{"id":"6281200000003@s.whatsapp.net"}]`, 4},
 		{"Twice", `[{"id":"6281200000001@c.us"},{"id":"6281200000001@s.us"},{"id":"6281200000002@c.us","role":"ignored"}]`, 3},
 	} {
 		a := e.Post("/api/groups/create", `{"name":"`+c.name+`","participants":`+c.participants+`}`).Expect(http.StatusOK)
@@ -126,7 +127,8 @@ func makeBadGroups(t *testing.T, e *parleytest.Env) {
 		{`{"name":"x","participants":{}}`, []string{"participants"}},
 		{`{"name":"x","participants":"6281200000001@c.us"}`, []string{"participants"}},
 		{`{"name":"x","participants":[` + crowd + `]}`, []string{"participants"}},
-		{`{"name":"x","participants":["6281200000001@c.us"]}`, []string{"participants.0"}},
+		{`{"name":"x","participants":["6281200000001@g.us","x@s.whatsapp.net","1@s.whatsapp.net",["6281200000001@c.us"]]}`, []string{
+			"participants.0", "participants.1", "participants.2", "participants.3"}},
 		{`{"name":"x","participants":[{"id":"6281200000001@c.us"},null,1,{}]}`, []string{"participants.1", "participants.2",
 			"participants.3.id"}},
 		{`{"name":"","participants":[{"id":1},{"id":"x"},{"id":"120363020000000001@g.us"},{"id":null}]}`,

@@ -41,6 +41,10 @@ type Phone interface {
 	Shows(t testing.TB) []Shown
 	// Send sends a message to the channel and returns its id.
 	Send(t testing.TB, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID
+	// SendInGroup sends a message to a group that the phone is in.
+	SendInGroup(t testing.TB, group parley.GroupID, content parley.Content, replyTo parley.MessageID) parley.MessageID
+	RenameGroup(t testing.TB, group parley.GroupID, name string)
+	LeaveGroup(t testing.TB, group parley.GroupID)
 	// WasSeen reports whether the phone got a read receipt.
 	WasSeen(t testing.TB, id parley.MessageID) bool
 	// ReactionTo returns the channel's reaction to a message that the phone sent.
@@ -57,6 +61,7 @@ type Phone interface {
 // Shown is a message as a phone shows it.
 type Shown struct {
 	ID       parley.MessageID
+	Group    parley.GroupID // empty: the chat with the channel
 	Content  parley.Content // as the network carries it
 	ReplyTo  parley.MessageID
 	Reaction string // the channel's own
@@ -98,6 +103,11 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"contacts are listed by name", testContacts},
 		{"numbers can be checked", testNumbers},
 		{"groups can be made and read", testGroups},
+		{"members of a group get messages", testGroupMessages},
+		{"members of a group send receipts", testGroupReceipts},
+		{"messages in groups come in order, with their author", testGroupInbound},
+		{"reactions, votes and deletions work in groups", testGroupOperations},
+		{"members of a group change", testGroupChanges},
 		{"a channel can be forgotten, twice", testDeleteChannel},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -249,15 +259,17 @@ func (in *inbox) awaitState(t testing.TB, status parley.ChannelStatus, skip int)
 func chatOf(e network.Event) parley.ContactID {
 	switch e := e.(type) {
 	case network.Message:
-		return e.From
+		return network.ChatOf(e.From, e.Group)
 	case network.Receipt:
-		return e.From
+		return network.ChatOf(e.From, e.Group)
 	case network.Reaction:
-		return e.From
+		return e.Target.Chat
 	case network.Deletion:
-		return e.From
+		return network.ChatOf(e.From, e.Group)
 	case network.Vote:
-		return e.From
+		return network.ChatOf(e.From, e.Group)
+	case network.GroupChange:
+		return e.GroupID.Chat()
 	}
 	return ""
 }

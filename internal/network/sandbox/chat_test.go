@@ -18,7 +18,7 @@ func TestChatOfManyPhones(t *testing.T) {
 		}
 		var got []string
 		for before := Cursor(""); ; {
-			page, err := d.network.Chat(t.Context(), "test", "6281100000001", before, 2)
+			page, err := d.network.Chat(t.Context(), "test", "6281100000001", "", before, 2)
 			must(t, err)
 			for _, m := range page.Messages {
 				got = append(got, m.Body)
@@ -48,7 +48,7 @@ func TestChatAsksForNothing(t *testing.T) {
 		if _, err := d.network.SentFile(t.Context(), "test", number, "3EB0NOTHING"); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("a file that is not there: %v", err)
 		}
-		if _, err := d.network.Chat(t.Context(), "test", number, "nonsense", 2); parley.CodeOf(err) != parley.Invalid {
+		if _, err := d.network.Chat(t.Context(), "test", number, "", "nonsense", 2); parley.CodeOf(err) != parley.Invalid {
 			t.Errorf("an invalid cursor: %v", err)
 		}
 		chats, err := d.network.Chats(t.Context(), "test", number)

@@ -81,23 +81,37 @@ func (p testPhone) Shows(t testing.TB) []networktest.Shown {
 	must(t, err)
 	var shown []networktest.Shown
 	for _, m := range page.Messages {
-		shown = append(shown, networktest.Shown{ID: m.ID.ID, Content: m.Content, ReplyTo: m.ReplyTo, Reaction: m.Reaction,
-			Deleted: m.Status == parley.Deleted})
+		shown = append(shown, networktest.Shown{ID: m.ID.ID, Group: m.ID.Chat.Group(), Content: m.Content, ReplyTo: m.ReplyTo,
+			Reaction: m.Reaction, Deleted: m.Status == parley.Deleted})
 	}
 	return shown
 }
 
 func (p testPhone) find(t testing.TB, id parley.MessageID) Message {
 	t.Helper()
-	page, err := p.network.Chat(t.Context(), p.channel, p.number, "", 1000)
+	m, err := p.network.Message(t.Context(), p.channel, p.number, string(id))
 	must(t, err)
-	for _, m := range page.Messages {
-		if !m.ID.FromMe && m.ID.ID == id {
-			return m
-		}
+	if !m.FromPhone() {
+		t.Fatalf("the phone sent no %s", id)
 	}
-	t.Fatalf("the phone sent no %s", id)
-	return Message{}
+	return m
+}
+
+func (p testPhone) SendInGroup(t testing.TB, group parley.GroupID, c parley.Content, replyTo parley.MessageID) parley.MessageID {
+	t.Helper()
+	m, err := p.network.SendAs(t.Context(), p.channel, p.number, Outgoing{Content: c, ReplyTo: string(replyTo), Group: group})
+	must(t, err)
+	return m.ID.ID
+}
+
+func (p testPhone) RenameGroup(t testing.TB, group parley.GroupID, name string) {
+	t.Helper()
+	must(t, p.network.RenameGroup(t.Context(), p.channel, p.number, group, name))
+}
+
+func (p testPhone) LeaveGroup(t testing.TB, group parley.GroupID) {
+	t.Helper()
+	must(t, p.network.LeaveGroup(t.Context(), p.channel, p.number, group))
 }
 
 func (p testPhone) Send(t testing.TB, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID {

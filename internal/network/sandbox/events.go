@@ -23,6 +23,10 @@ type event struct {
 
 	Target parley.MessageID `json:"target,omitempty"` // the message it is about; of a message, its own id
 	FromMe bool             `json:"from_me,omitempty"`
+	Group  int64            `json:"group,omitempty"` // its row; 0: the chat of the phone with the channel
+	Phone  int64            `json:"phone,omitempty"` // of the author, in a group
+
+	Change *parley.GroupChange `json:"change,omitempty"` // of a group
 
 	Kind    parley.Kind      `json:"kind,omitempty"` // the rest of a message
 	Text    string           `json:"text,omitempty"`
@@ -34,8 +38,9 @@ type event struct {
 	IDs     []parley.MessageID `json:"ids,omitempty"`
 	Status  int                `json:"status,omitempty"`
 
-	seq int64
-	at  time.Time
+	seq    int64
+	sender parley.ContactID // empty: the channel
+	at     time.Time
 }
 
 type eventType string
@@ -46,8 +51,11 @@ const (
 	reactionEvent eventType = "reaction"
 	deletionEvent eventType = "deletion"
 	voteEvent     eventType = "vote"
+	groupEvent    eventType = "group"
 )
 
+// addEvent stores an event of a phone; nil: of the channel itself. Events of a group have a queue of their own, whose number
+// is the group's row, negative: members must not overtake each other.
 func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -57,15 +65,26 @@ func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
 	if err != nil {
 		return err
 	}
-	tx.OnCommit(func() { w.schedule(p.id, eventWork) })
+	var queue int64
+	var sender parley.ContactID
+	if p != nil {
+		queue, sender = p.id, p.contactID()
+	}
+	if e.Group != 0 {
+		queue = -e.Group
+	}
+	tx.OnCommit(func() { w.schedule(queue, eventWork) })
 	return tx.Do(`INSERT INTO events (seq, phone, sender, body, at) VALUES ($1, $2, $3, $4, $5)`,
-		seq, p.id, string(p.contactID()), string(body), time.Now().UnixMilli())
+		seq, queue, string(sender), string(body), time.Now().UnixMilli())
 }
 
-func (s *session) reportEvents(ctx context.Context, j *job) error {
+// reportEvents reports the events of a queue. A member of a group that is offline acts when it is online again.
+func (s *session) reportEvents(ctx context.Context, queue int64, j *job) error {
 	for {
-		list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanEvent,
-			`SELECT seq, body, at FROM events WHERE phone = $1 ORDER BY seq LIMIT `+strconv.Itoa(maxEvents), j.phone.id)
+		list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanEvent, `SELECT seq, sender, body, at FROM events
+			WHERE phone = $1 AND (phone > 0 OR EXISTS (SELECT 1 FROM groups WHERE id = -events.phone AND world = $2) AND (sender = '' OR
+				EXISTS (SELECT 1 FROM phones WHERE world = $2 AND number || '@c.us' = events.sender AND online = 1)))
+			ORDER BY seq LIMIT `+strconv.Itoa(maxEvents), queue, s.world.id.Load())
 		if err != nil {
 			return fmt.Errorf("read what a phone did: %w", err)
 		}
@@ -98,35 +117,42 @@ func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
 func scanEvent(row scanner) (e event, err error) {
 	var body string
 	var at int64
-	if err := row.Scan(&e.seq, &body, &at); err != nil {
+	if err := row.Scan(&e.seq, &e.sender, &body, &at); err != nil {
 		return event{}, err
 	}
 	e.at = time.UnixMilli(at).UTC()
 	return e, json.Unmarshal([]byte(body), &e)
 }
 
+// networkEvent converts an event; p is nil in a group.
 func (e event) networkEvent(p *phone) (network.Event, error) {
-	from := p.contactID()
+	from, group := e.sender, groupOf(e.Group)
 	switch e.Type {
 	case messageEvent:
 		content, err := parley.DecodeContent(e.Kind, e.Text, e.Data)
 		if err != nil {
 			return nil, err
 		}
-		m := network.Message{From: from, ID: e.Target, Content: content, ReplyTo: e.ReplyTo, At: e.at}
+		m := network.Message{From: from, Group: group, ID: e.Target, Content: content, ReplyTo: e.ReplyTo, At: e.at}
 		if parley.MediaOf(content) != nil {
-			m.File, err = json.Marshal(fileReference{p.id, e.Target})
+			owner := e.Phone
+			if p != nil {
+				owner = p.id
+			}
+			m.File, err = json.Marshal(fileReference{owner, e.Target})
 		}
 		return m, err
 	case receiptEvent:
-		return network.Receipt{From: from, IDs: e.IDs, Status: parley.Status(e.Status), At: e.at}, nil
+		return network.Receipt{From: from, Group: group, IDs: e.IDs, Status: parley.Status(e.Status), At: e.at}, nil
 	case reactionEvent:
-		target := parley.MessageRef{FromMe: e.FromMe, Chat: from, ID: e.Target}
+		target := parley.MessageRef{FromMe: e.FromMe, Chat: network.ChatOf(from, group), ID: e.Target}
 		return network.Reaction{From: from, Target: target, Emoji: e.Emoji, At: e.at}, nil
 	case deletionEvent:
-		return network.Deletion{From: from, Target: e.Target, At: e.at}, nil
+		return network.Deletion{From: from, Group: group, Target: e.Target, At: e.at}, nil
 	case voteEvent:
-		return network.Vote{From: from, Poll: e.Target, Options: e.Options, At: e.at}, nil
+		return network.Vote{From: from, Group: group, Poll: e.Target, Options: e.Options, At: e.at}, nil
+	case groupEvent:
+		return network.GroupChange{GroupChange: *e.Change, At: e.at}, nil
 	}
 	return nil, fmt.Errorf("unknown event %q", e.Type)
 }
@@ -169,7 +195,15 @@ func (n *Network) SentFile(ctx context.Context, channel parley.ChannelCode, numb
 	if err != nil {
 		return nil, err
 	}
-	content, err := n.file(ctx, fileReference{p.id, id})
+	owner := p.id
+	if m, err := n.target(ctx, p, "message_id", string(id)); err == nil && m.Author != p.contactID() {
+		_, author, err := n.find(ctx, channel, m.Author.Number())
+		if err != nil {
+			return nil, err
+		}
+		owner = author.id
+	}
+	content, err := n.file(ctx, fileReference{owner, id})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, parley.ErrNotFound
 	}

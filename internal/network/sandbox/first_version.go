@@ -73,7 +73,7 @@ func (b bundle) unpack(tx *sqldb.Tx) error {
 			data = []byte(m.parts[3])
 		}
 		_, err := tx.Exec(insertMessage+` ON CONFLICT (phone, id, from_phone) DO UPDATE SET copies = copies + 1`,
-			b.seq-int64(len(list)-1-i), int64(m.phone), fromChannel, m.parts[0], m.parts[1], m.parts[2], data, m.parts[4], b.at)
+			b.seq-int64(len(list)-1-i), int64(m.phone), fromChannel, m.parts[0], m.parts[1], m.parts[2], data, m.parts[4], b.at, 0, "")
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/network"
 	"parley/internal/store/sqldb"
 )
 
 // Message is a message in the chat of a phone and the channel.
 type Message struct {
 	ID        parley.MessageRef // its full id, as the gateway knows it
+	Author    parley.ContactID  // the phone, or another member of the group; empty: the channel
 	Kind      parley.Kind
 	Body      string // the text, caption or title; empty once it is deleted
 	Content   parley.Content
@@ -30,7 +32,13 @@ type Message struct {
 	Reactions []string // of both sides, the channel's first
 	Votes     []string // what the phone chose, if it is a poll
 	Cursor    Cursor   // the position just after it
+
+	direction int64
+	group     int64
 }
+
+// FromPhone reports whether the phone itself wrote it, not another member of the group or the channel.
+func (m *Message) FromPhone() bool { return m.direction == fromPhone }
 
 // Cursor is a position in the network's messages: URL-safe, opaque to callers. The empty one is the beginning.
 type Cursor string
@@ -135,7 +143,7 @@ func (n *Network) messages(
 	}
 }
 
-const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
+const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes, grp, author`
 
 // scan calls do for a phone's messages after a position, in order, until it returns false.
 func (n *Network) scan(ctx context.Context, p *phone, after int64, do func(Message) (more bool)) error {
@@ -165,19 +173,25 @@ type scanner = sqldb.Scanner
 func (p *phone) scanMessage(row scanner) (Message, error) {
 	var m Message
 	var seq, at int64
-	var fromPhone bool
+	var author string
 	var data []byte
 	var phoneReaction, votes string
-	err := row.Scan(&seq, &fromPhone, &m.ID.ID, &m.Kind, &m.Body, &data, &m.ReplyTo, &at, &m.Copies, &m.Status, &m.Reaction,
-		&phoneReaction, &votes)
+	err := row.Scan(&seq, &m.direction, &m.ID.ID, &m.Kind, &m.Body, &data, &m.ReplyTo, &at, &m.Copies, &m.Status, &m.Reaction,
+		&phoneReaction, &votes, &m.group, &author)
 	if err != nil {
 		return Message{}, err
 	}
-	m.ID.Chat, m.ID.FromMe = p.contactID(), !fromPhone
+	m.ID.Chat, m.ID.FromMe = network.ChatOf(p.contactID(), groupOf(m.group)), m.direction == fromChannel
+	switch m.direction {
+	case fromPhone:
+		m.Author = p.contactID()
+	case fromMember:
+		m.Author = parley.ContactOf(author)
+	}
 	m.At = time.UnixMilli(at).UTC()
 	m.Cursor = cursorAt(seq)
 	if m.Status == 0 { // then it follows from the phone's cursors: receipts change no rows
-		m.Status = p.statusOf(seq, fromPhone, m.Kind)
+		m.Status = p.statusOf(seq, m.direction != fromChannel, m.Kind)
 	}
 	if m.Content, err = parley.DecodeContent(m.Kind, m.Body, data); err != nil {
 		return Message{}, err
@@ -200,9 +214,9 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 	return m, nil
 }
 
-func (p *phone) statusOf(seq int64, fromPhone bool, kind parley.Kind) parley.Status {
+func (p *phone) statusOf(seq int64, received bool, kind parley.Kind) parley.Status {
 	switch {
-	case fromPhone:
+	case received:
 		return parley.Received
 	case seq <= p.read && kind == parley.KindVoice:
 		return parley.Played
@@ -221,7 +235,8 @@ func (m *Message) contains(text string) bool {
 		m.Media != nil && strings.Contains(strings.ToLower(m.Media.Filename), text)
 }
 
-// Chat is an entry of a phone's list of chats. The list has one entry, because every channel has its own world.
+// Chat is an entry of a phone's list of chats. The list has one entry, because every channel has its own world. Groups are not
+// listed.
 type Chat struct {
 	Number      string   // the channel's
 	Last        *Message // nil: the chat is empty
@@ -241,20 +256,22 @@ func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number 
 	if err != nil {
 		return nil, err
 	}
-	page, err := n.chat(ctx, p, math.MaxInt64, 1)
+	page, err := n.chat(ctx, p, 0, math.MaxInt64, 1)
 	if err != nil || len(page.Messages) == 0 {
 		return nil, err
 	}
 	chat := Chat{Number: w.number, Last: &page.Messages[0], TypingUntil: w.view(p).TypingUntil}
 	err = n.db.Read(ctx).QueryRow(`SELECT count(*) FROM (SELECT 1 FROM messages
-		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 LIMIT $4) AS unread`,
+		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND grp = 0 AND status = 0 LIMIT $4) AS unread`,
 		[]any{p.id, p.read, p.shownUpTo(), maxUnread}, &chat.Unread)
 	return []Chat{chat}, err
 }
 
-// Chat reads a phone's chat with the channel before a position, newest message first. What waits for an offline phone is
-// not shown.
-func (n *Network) Chat(ctx context.Context, channel parley.ChannelCode, number string, before Cursor, limit int) (ChatPage, error) {
+// Chat reads a phone's chat with the channel, or in a group, before a position, newest message first. What waits for an offline
+// phone is not shown.
+func (n *Network) Chat(
+	ctx context.Context, channel parley.ChannelCode, number string, group parley.GroupID, before Cursor, limit int,
+) (ChatPage, error) {
 	last, err := before.seq("before")
 	if err != nil {
 		return ChatPage{}, err
@@ -266,13 +283,20 @@ func (n *Network) Chat(ctx context.Context, channel parley.ChannelCode, number s
 	if before == "" {
 		last = math.MaxInt64
 	}
-	return n.chat(ctx, p, last, limit)
+	var row int64
+	if group != "" {
+		var ok bool
+		if row, ok = groupRow(group); !ok {
+			return ChatPage{}, nil
+		}
+	}
+	return n.chat(ctx, p, row, last, limit)
 }
 
-func (n *Network) chat(ctx context.Context, p *phone, before int64, limit int) (page ChatPage, err error) {
+func (n *Network) chat(ctx context.Context, p *phone, group, before int64, limit int) (page ChatPage, err error) {
 	page.Messages, err = sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
-		WHERE phone = $1 AND seq < $2 AND (from_phone = 1 OR seq <= $3) ORDER BY seq DESC LIMIT $4`,
-		p.id, before, p.shownUpTo(), limit+1)
+		WHERE phone = $1 AND grp = $5 AND seq < $2 AND (from_phone = 1 OR seq <= $3) ORDER BY seq DESC LIMIT $4`,
+		p.id, before, p.shownUpTo(), limit+1, group)
 	if err != nil {
 		return ChatPage{}, fmt.Errorf("read chat: %w", err)
 	}

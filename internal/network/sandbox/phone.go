@@ -275,7 +275,17 @@ func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, n
 		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
-		tx.OnCommit(func() { w.schedule(p.id, receiptWork|eventWork) })
+		groups, err := sqldb.Collect(tx.Conn, sqldb.ScanOne[int64], `SELECT DISTINCT phone FROM events WHERE sender = $1 AND
+			phone IN (SELECT -id FROM groups WHERE world = $2)`, string(p.contactID()), p.world)
+		if err != nil {
+			return err
+		}
+		tx.OnCommit(func() {
+			w.schedule(p.id, receiptWork|eventWork)
+			for _, queue := range groups { // what it did in them while it was offline
+				w.schedule(queue, eventWork)
+			}
+		})
 		return patch.apply(tx, p.id)
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ type Outgoing struct {
 	Content parley.Content // a text, image, video, file, voice or location
 	Media   []byte         // the bytes of the file that Content carries
 	ReplyTo string         // the id of a message in the chat, full or bare; empty: no reply
+	Group   parley.GroupID // empty: to the channel
 }
 
 // SendAs sends a message as a phone. It is stored until the channel accepts it. A phone that is offline sends it when it is
@@ -42,6 +43,9 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		replyTo = target.ID.ID
 	}
 	m := p.newMessage(content, replyTo)
+	if o.Group != "" {
+		return *m, w.sendInGroup(ctx, p, m, o)
+	}
 	err = w.write(ctx, "send as phone", func(tx *sqldb.Tx) (err error) {
 		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
@@ -57,8 +61,9 @@ func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Me
 	id := parley.MessageID(fmt.Sprintf("3A%X", random)) // in the form of the real network's phones, which is not the gateway's
 	text := content.Text()
 	return &Message{
-		ID: parley.MessageRef{Chat: p.contactID(), ID: id}, Kind: content.Kind(), Body: text, Content: content,
-		Media: parley.MediaOf(content), ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
+		ID: parley.MessageRef{Chat: p.contactID(), ID: id}, Author: p.contactID(), direction: fromPhone,
+		Kind: content.Kind(), Body: text, Content: content, Media: parley.MediaOf(content),
+		ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
 		Copies: 1, Codes: Codes(text), Links: Links(text),
 	}
 }
@@ -74,7 +79,8 @@ func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message, file []byte)
 	}
 	id := m.ID.ID
 	m.Cursor = cursorAt(seq)
-	err = tx.Do(insertMessage, seq, p.id, fromPhone, string(id), string(m.Kind), m.Body, data, string(m.ReplyTo), m.At.UnixMilli())
+	err = tx.Do(insertMessage, seq, p.id, fromPhone, string(id), string(m.Kind), m.Body, data, string(m.ReplyTo), m.At.UnixMilli(),
+		m.group, "")
 	if err == nil && m.Kind.IsMedia() {
 		err = tx.Do(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`, p.id, string(id), file, m.At.UnixMilli())
 	}
@@ -82,7 +88,8 @@ func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message, file []byte)
 		return err
 	}
 	tx.OnCommit(func() { w.net.purger.grew([]delivery{{phone: p}}) })
-	return w.addEvent(tx, p, event{Type: messageEvent, Target: id, Kind: m.Kind, Text: m.Body, Data: data, ReplyTo: m.ReplyTo})
+	return w.addEvent(tx, p, event{Type: messageEvent, Group: m.group, Phone: p.id, Target: id, Kind: m.Kind, Text: m.Body, Data: data,
+		ReplyTo: m.ReplyTo})
 }
 
 func describe(o Outgoing) (parley.Content, error) {
@@ -107,7 +114,8 @@ func (n *Network) React(ctx context.Context, channel parley.ChannelCode, number,
 	if err != nil {
 		return err
 	}
-	return n.change(ctx, w, p, target, event{Type: reactionEvent, Target: target.ID.ID, FromMe: target.ID.FromMe, Emoji: emoji},
+	e := event{Type: reactionEvent, Group: target.group, Target: target.ID.ID, FromMe: target.ID.FromMe, Emoji: emoji}
+	return n.change(ctx, w, p, target, e,
 		`UPDATE messages SET phone_reaction = $4`+oneMessage, emoji)
 }
 
@@ -133,7 +141,7 @@ func (n *Network) Vote(ctx context.Context, channel parley.ChannelCode, number, 
 	if err != nil {
 		return err
 	}
-	return n.change(ctx, w, p, target, event{Type: voteEvent, Target: target.ID.ID, Options: options},
+	return n.change(ctx, w, p, target, event{Type: voteEvent, Group: target.group, Target: target.ID.ID, Options: options},
 		`UPDATE messages SET votes = $4`+oneMessage, string(votes))
 }
 
@@ -143,14 +151,20 @@ func (n *Network) Delete(ctx context.Context, channel parley.ChannelCode, number
 	if err != nil {
 		return err
 	}
-	if target.ID.FromMe {
+	if target.direction != fromPhone {
 		return parley.InvalidField("message_id",
 			"message_id must be that of a message which the phone sent: it cannot delete others.")
 	}
 	if target.Status == parley.Deleted {
 		return nil
 	}
-	return n.change(ctx, w, p, target, event{Type: deletionEvent, Target: target.ID.ID}, deleteMessage, int64(parley.Deleted))
+	if target.group != 0 {
+		if err := w.deleteForMembers(ctx, p, target); err != nil {
+			return err
+		}
+	}
+	return n.change(ctx, w, p, target, event{Type: deletionEvent, Group: target.group, Target: target.ID.ID}, deleteMessage,
+		int64(parley.Deleted))
 }
 
 // Read reads one message as a phone, or everything that it shows if messageID is empty. It returns how many were unread. A
@@ -184,7 +198,7 @@ func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (i
 	if m.Status == parley.Deleted || m.Status == parley.Read || m.Status == parley.Played {
 		return 0, nil
 	}
-	return 1, n.change(ctx, w, p, m, event{Type: receiptEvent, IDs: []parley.MessageID{m.ID.ID}, Status: int(status)},
+	return 1, n.change(ctx, w, p, m, event{Type: receiptEvent, Group: m.group, IDs: []parley.MessageID{m.ID.ID}, Status: int(status)},
 		`UPDATE messages SET status = $4`+oneMessage, int64(status))
 }
 
@@ -193,7 +207,7 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 		if p, err = w.phone(tx, p.Number); err != nil { // its cursors may have moved
 			return err
 		}
-		unread, err := sqldb.Collect(tx.Conn, scanArrival, `SELECT seq, id, kind, at FROM messages
+		unread, err := sqldb.Collect(tx.Conn, scanArrival, `SELECT seq, id, grp, kind, at FROM messages
 			WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 ORDER BY seq`, p.id, p.read, p.shownUpTo())
 		count = len(unread)
 		if err != nil || count == 0 {
@@ -202,12 +216,9 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 		if err := tx.Do(`UPDATE phones SET read = $1 WHERE id = $2`, unread[count-1].seq, p.id); err != nil {
 			return err
 		}
-		for chunk := range slices.Chunk(unread, maxReceipt) {
-			if err := w.addEvent(tx, p, event{Type: receiptEvent, IDs: idsOf(chunk), Status: int(parley.Read)}); err != nil {
-				return err
-			}
-			if played := voicesOf(chunk); len(played) > 0 {
-				if err := w.addEvent(tx, p, event{Type: receiptEvent, IDs: played, Status: int(parley.Played)}); err != nil {
+		for _, chat := range byChat(unread) {
+			for chunk := range slices.Chunk(chat, maxReceipt) {
+				if err := w.addReadReceipts(tx, p, chunk); err != nil {
 					return err
 				}
 			}
@@ -217,10 +228,22 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 	return count, err
 }
 
+func (w *world) addReadReceipts(tx *sqldb.Tx, p *phone, list []arrival) error {
+	e := event{Type: receiptEvent, Group: list[0].group, IDs: idsOf(list), Status: int(parley.Read)}
+	if err := w.addEvent(tx, p, e); err != nil {
+		return err
+	}
+	if e.IDs = voicesOf(list); len(e.IDs) == 0 {
+		return nil
+	}
+	e.Status = int(parley.Played)
+	return w.addEvent(tx, p, e)
+}
+
 // change changes a message of a phone's chat and stores the event for the channel, in one transaction.
 func (n *Network) change(ctx context.Context, w *world, p *phone, m Message, e event, update string, value any) error {
 	return w.write(ctx, "act as phone", func(tx *sqldb.Tx) error {
-		if err := tx.Do(update, p.id, string(m.ID.ID), direction(m.ID.FromMe), value); err != nil {
+		if err := tx.Do(update, p.id, string(m.ID.ID), m.direction, value); err != nil {
 			return err
 		}
 		return w.addEvent(tx, p, e)
@@ -265,18 +288,21 @@ func (n *Network) CheckMessage(ctx context.Context, channel parley.ChannelCode, 
 func (n *Network) target(ctx context.Context, p *phone, field, id string) (Message, error) {
 	unknown := parley.InvalidField(field, field+" must be the id of a message in the chat with this phone.")
 	ref, err := parley.ParseMessageRef(id)
-	if err != nil || !ref.IsBare() && ref.Chat != p.contactID() {
+	if err != nil || !ref.IsBare() && ref.Chat != p.contactID() && !ref.Chat.IsGroup() {
 		return Message{}, unknown
 	}
-	least, most := fromChannel, fromPhone
-	if !ref.IsBare() {
-		least = direction(ref.FromMe)
-		most = least
+	least, most := fromChannel, fromMember
+	switch {
+	case ref.IsBare():
+	case ref.FromMe:
+		most = fromChannel
+	default:
+		least = fromPhone
 	}
 	m, err := first(sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
 		WHERE phone = $1 AND id = $2 AND from_phone BETWEEN $3 AND $4 ORDER BY from_phone`, p.id, string(ref.ID), least, most))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = unknown
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !ref.IsBare() && ref.Chat != m.ID.Chat {
+		return Message{}, unknown
 	}
 	return m, err
 }

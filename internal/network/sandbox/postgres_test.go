@@ -119,7 +119,7 @@ func TestWorldMoves(t *testing.T) {
 		}
 		release(t, n, s)
 	}
-	page, err := a.Chat(ctx, "test", ayu, "", 100)
+	page, err := a.Chat(ctx, "test", ayu, "", "", 100)
 	must(t, err)
 	var got []string
 	for _, m := range slices.Backward(page.Messages) {

@@ -268,7 +268,12 @@ func (n *Network) purgeWorld(ctx context.Context, world int64) error {
 		}
 		more = len(ids) > 0
 	}
-	err := n.deleteBatches(ctx, purgeBatch, `DELETE FROM groups WHERE id IN (SELECT id FROM groups WHERE world = $2 LIMIT $1)`, world)
+	err := n.deleteBatches(ctx, purgeBatch, `DELETE FROM events WHERE seq IN
+		(SELECT seq FROM events WHERE phone IN (SELECT -id FROM groups WHERE world = $2) LIMIT $1)`, world)
+	if err != nil {
+		return err
+	}
+	err = n.deleteBatches(ctx, purgeBatch, `DELETE FROM groups WHERE id IN (SELECT id FROM groups WHERE world = $2 LIMIT $1)`, world)
 	if err != nil {
 		return err
 	}

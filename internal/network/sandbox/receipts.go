@@ -50,6 +50,7 @@ type delivery struct {
 type arrival struct {
 	seq   int64
 	id    parley.MessageID
+	group int64 // 0: the chat of the phone with the channel
 	voice bool
 	at    time.Time
 }
@@ -123,7 +124,8 @@ func (s *session) scheduleBacklog() bool {
 	w := s.world
 	ids, err := sqldb.Collect(w.net.db.Read(s.ctx), sqldb.ScanOne[int64], `SELECT id FROM phones p WHERE world = $1 AND online = 1 AND (
 		(SELECT min(e.seq) FROM events e WHERE e.phone = p.id) IS NOT NULL OR
-		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0))`, w.id.Load())
+		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0))
+		UNION ALL SELECT -id FROM groups g WHERE world = $1 AND EXISTS (SELECT 1 FROM events e WHERE e.phone = -g.id)`, w.id.Load())
 	if err != nil {
 		s.logError("find what there is to report", err)
 		return false
@@ -176,6 +178,15 @@ func (s *session) runJobs(jobs map[int64]*job) (next time.Time) {
 
 // runJob reports what there is to report about a phone and sets when to come again, if there is more.
 func (s *session) runJob(ctx context.Context, phone int64, j *job) {
+	if phone < 0 { // a group
+		j.work &= eventWork
+		if err := s.reportEvents(ctx, phone, j); err != nil {
+			s.retryJob(j, err)
+			return
+		}
+		j.failures, j.dueAt = 0, time.Time{}
+		return
+	}
 	if err := s.readPhone(ctx, phone, j); err != nil {
 		s.retryJob(j, err)
 		return
@@ -185,7 +196,7 @@ func (s *session) runJob(ctx context.Context, phone int64, j *job) {
 	}
 	again, err := s.reportReceipts(ctx, j)
 	if err == nil && j.work&eventWork != 0 {
-		err = s.reportEvents(ctx, j)
+		err = s.reportEvents(ctx, phone, j)
 	}
 	if err != nil {
 		s.retryJob(j, err)
@@ -255,7 +266,7 @@ func (s *session) readArrivals(ctx context.Context, j *job) error {
 	if j.work&receiptWork == 0 || len(j.arrivals) > 0 {
 		return nil
 	}
-	list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanArrival, `SELECT seq, id, kind, at FROM messages
+	list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanArrival, `SELECT seq, id, grp, kind, at FROM messages
 		WHERE phone = $1 AND seq > $2 AND from_phone = 0 ORDER BY seq LIMIT `+strconv.Itoa(maxReceipt), p.id, p.delivered)
 	if err != nil {
 		return fmt.Errorf("read what reached a phone: %w", err)
@@ -283,13 +294,38 @@ func dueNow(list []arrival, delay time.Duration) (due []arrival, again time.Time
 func scanArrival(row scanner) (a arrival, err error) {
 	var kind parley.Kind
 	var at int64
-	err = row.Scan(&a.seq, &a.id, &kind, &at)
+	err = row.Scan(&a.seq, &a.id, &a.group, &kind, &at)
 	a.voice, a.at = kind == parley.KindVoice, time.UnixMilli(at)
 	return a, err
 }
 
+// reportArrivals reports messages that reached a phone, those of each chat together.
 func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival) error {
-	r := network.Receipt{From: p.contactID(), IDs: idsOf(list), Status: parley.Delivered, At: time.Now().UTC()}
+	for _, chat := range byChat(list) {
+		if err := s.reportChat(ctx, p, chat); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byChat splits messages by their chat, the order in each stays.
+func byChat(list []arrival) (chats [][]arrival) {
+	index := map[int64]int{}
+	for _, a := range list {
+		i, known := index[a.group]
+		if !known {
+			i = len(chats)
+			index[a.group], chats = i, append(chats, nil)
+		}
+		chats[i] = append(chats[i], a)
+	}
+	return chats
+}
+
+func (s *session) reportChat(ctx context.Context, p *phone, list []arrival) error {
+	r := network.Receipt{From: p.contactID(), Group: groupOf(list[0].group), IDs: idsOf(list), Status: parley.Delivered,
+		At: time.Now().UTC()}
 	err := s.report(ctx, r)
 	if err != nil || p.Reads != AtOnce {
 		return err
@@ -305,11 +341,38 @@ func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival) 
 
 var errRefused = errors.New("refused by the sink")
 
+// report reports an event to the sink, one at a time in groups: several phones are reported at once.
 func (s *session) report(ctx context.Context, e network.Event) error {
+	if inGroup(e) {
+		select {
+		case s.groupSlot <- struct{}{}:
+			defer func() { <-s.groupSlot }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if err := s.sink(ctx, e); err != nil {
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return nil
+}
+
+func inGroup(e network.Event) bool {
+	switch e := e.(type) {
+	case network.Message:
+		return e.Group != ""
+	case network.Receipt:
+		return e.Group != ""
+	case network.Reaction:
+		return e.Target.Chat.IsGroup()
+	case network.Deletion:
+		return e.Group != ""
+	case network.Vote:
+		return e.Group != ""
+	case network.GroupChange:
+		return true
+	}
+	return false
 }
 
 // givesUp reports whether to skip a message that the gateway did not know in many attempts.

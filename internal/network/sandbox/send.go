@@ -100,32 +100,43 @@ func (t *sendTx) writeAll(b *burst, which []int, copies int) error {
 			t.refused[i] = network.ErrHeldBack
 			continue
 		}
-		p, err := t.phone(m.Chat)
+		refusal, err := t.write(m, copies)
 		if err != nil {
 			return err
 		}
-		if refusal := p.refusal(m); refusal != nil {
+		if refusal != nil {
 			t.refused[i] = refusal
 			held[m.Chat] = true
-			continue
-		}
-		if m.Content.Kind().InHistory() {
-			err = t.deliver(m, p, copies)
-		} else {
-			err = t.applyOperation(m, p)
-		}
-		if err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// write writes a message or operation to a phone, or to all members of a group.
+func (t *sendTx) write(m *parley.Message, copies int) (refusal, err error) {
+	if m.Chat.IsGroup() {
+		return t.writeToGroup(m, copies)
+	}
+	p, err := t.phone(m.Chat)
+	if err != nil {
+		return nil, err
+	}
+	if refusal := p.refusal(m); refusal != nil {
+		return refusal, nil
+	}
+	if m.Content.Kind().InHistory() {
+		return nil, t.deliver(m, p, 0, copies)
+	}
+	return nil, t.applyOperation(m, p)
 }
 
 // readPhones reads the phones of messages at once: on PostgreSQL each query is a round trip.
 func (t *sendTx) readPhones(b *burst, which []int) error {
 	contacts := map[string]parley.ContactID{}
 	for _, i := range which {
-		contacts[b.ms[i].Chat.Number()] = b.ms[i].Chat
+		if !b.ms[i].Chat.IsGroup() {
+			contacts[b.ms[i].Chat.Number()] = b.ms[i].Chat
+		}
 	}
 	if len(contacts) < 2 || !t.tx.IsPostgres() {
 		return nil
@@ -168,30 +179,36 @@ func (p *phone) refusal(m *parley.Message) error {
 	return nil
 }
 
-// The directions of a message.
+// The directions of a message, as a phone sees it.
 const (
 	fromChannel int64 = 0
 	fromPhone   int64 = 1
+	fromMember  int64 = 2 // another member of the group
 )
 
-func direction(fromMe bool) int64 {
-	if fromMe {
+// direction of a message whose author is given in groups only.
+func (p *phone) direction(ref parley.MessageRef, author parley.ContactID) int64 {
+	switch {
+	case ref.FromMe:
 		return fromChannel
+	case author != "" && author != p.contactID():
+		return fromMember
 	}
 	return fromPhone
 }
 
 const (
-	insertMessage = `INSERT INTO messages (seq, phone, from_phone, id, kind, body, data, reply_to, at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	insertMessage = `INSERT INTO messages (seq, phone, from_phone, id, kind, body, data, reply_to, at, grp, author)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	oneMessage = ` WHERE phone = $1 AND id = $2 AND from_phone = $3`
 	// deliverOnce adds a message, or counts another copy of a known one. Then it changes a row.
 	deliverOnce = `WITH added AS (` + insertMessage + ` ON CONFLICT (phone, id, from_phone) DO NOTHING RETURNING seq)
 		UPDATE messages SET copies = copies + 1 WHERE phone = $2 AND id = $4 AND from_phone = $3 AND NOT EXISTS (SELECT 1 FROM added)`
 )
 
-// deliver writes a message to a phone. A known id means another copy of that message.
-func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
+// deliver writes a message to a phone, in the chat of a group unless that is zero. A known id means another copy of that
+// message.
+func (t *sendTx) deliver(m *parley.Message, p *phone, group int64, copies int) error {
 	w, content := t.world, m.Content
 	data, err := parley.EncodeContent(content)
 	if err != nil {
@@ -201,8 +218,9 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	if err != nil {
 		return err
 	}
-	args := []any{seq, p.id, fromChannel, string(m.ID), string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli()}
-	arrived := delivery{p, arrival{seq: seq, id: m.ID, voice: content.Kind() == parley.KindVoice, at: t.at}}
+	args := []any{seq, p.id, fromChannel, string(m.ID), string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli(),
+		group, ""}
+	arrived := delivery{p, arrival{seq: seq, id: m.ID, group: group, voice: content.Kind() == parley.KindVoice, at: t.at}}
 	if copies == 1 && !p.Replies && t.tx.IsPostgres() { // nothing else depends on whether it is new, so it need not wait for the database
 		return t.tx.DoThen(deliverOnce, args, func(known int64) {
 			if known == 0 {
@@ -218,7 +236,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	if added != 0 {
 		more--
 		t.arrived = append(t.arrived, arrived)
-		if p.Replies && p.Online {
+		if p.Replies && p.Online && group == 0 {
 			if err := w.addPhoneMessage(t.tx, p, replyTo(m, p), nil); err != nil {
 				return err
 			}
@@ -230,7 +248,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 		}
 	}
 	if copies > 1 { // the network confirms each copy
-		return w.addEvent(t.tx, p, event{Type: receiptEvent, IDs: []parley.MessageID{m.ID}, Status: int(parley.Delivered)})
+		return w.addEvent(t.tx, p, event{Type: receiptEvent, Group: group, IDs: []parley.MessageID{m.ID}, Status: int(parley.Delivered)})
 	}
 	return nil
 }
@@ -247,7 +265,7 @@ func replyTo(m *parley.Message, p *phone) *Message {
 func (t *sendTx) applyOperation(m *parley.Message, p *phone) (err error) {
 	switch c := m.Content.(type) {
 	case parley.Reaction:
-		err = t.tx.Do(`UPDATE messages SET reaction = $4`+oneMessage, p.id, string(c.Target.ID), direction(c.Target.FromMe), c.Emoji)
+		err = t.tx.Do(`UPDATE messages SET reaction = $4`+oneMessage, p.id, string(c.Target.ID), p.direction(c.Target, c.Author), c.Emoji)
 	case parley.Seen:
 		err = t.tx.Do(`UPDATE messages SET status = $4`+oneMessage+` AND status = 0`,
 			p.id, string(c.Target.ID), fromPhone, int64(parley.Read))

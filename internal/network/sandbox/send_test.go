@@ -45,7 +45,7 @@ func expectChat(t *testing.T, n *Network, number string, after Cursor, want ...s
 // chatAfter returns the messages of both sides after a cursor, oldest first.
 func chatAfter(t *testing.T, n *Network, number string, after Cursor) []Message {
 	t.Helper()
-	page, err := n.Chat(t.Context(), "test", number, "", 1<<20)
+	page, err := n.Chat(t.Context(), "test", number, "", "", 1<<20)
 	must(t, err)
 	slices.Reverse(page.Messages)
 	from, err := after.seq("after")

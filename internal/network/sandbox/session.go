@@ -26,7 +26,8 @@ type session struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup // for run
 
-	up atomic.Bool // connected
+	up        atomic.Bool   // connected
+	groupSlot chan struct{} // holds one while an event of a group is reported
 
 	mu          sync.Mutex
 	status      parley.ChannelStatus
@@ -38,7 +39,8 @@ const loggedOutReason = "The account was logged out of this channel."
 
 func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel}
+	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel,
+		groupSlot: make(chan struct{}, 1)}
 	if !w.session.CompareAndSwap(nil, s) {
 		cancel()
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -22,6 +23,7 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 	quote := conn.quote(ctx, m, to)
 	switch c := m.Content.(type) {
 	case parley.Text:
+		c, quote = conn.mention(ctx, c, quote)
 		return conn.composeText(ctx, c, quote), nil
 	case parley.Image, parley.Video, parley.File, parley.Voice:
 		return conn.composeFile(ctx, m.Content, quote)
@@ -36,14 +38,60 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 		return composePoll(c, secret, quote), nil
 	case parley.Reaction:
 		sender := types.EmptyJID // our own
-		if !c.Target.FromMe {
+		switch {
+		case c.Target.FromMe:
+		case c.Author == "":
 			sender = to
+		default:
+			var err error
+			if sender, err = conn.addressOf(ctx, c.Author); err != nil {
+				return nil, err
+			}
 		}
 		return conn.client.BuildReaction(to, sender, types.MessageID(c.Target.ID), c.Emoji), nil
 	case parley.Delete:
 		return conn.client.BuildRevoke(to, types.EmptyJID, types.MessageID(c.Target.ID)), nil
 	}
 	return nil, network.ErrUnsupported
+}
+
+// mention names contacts in a text by the address that phones look for: the LID, if it is known.
+func (conn *connection) mention(ctx context.Context, c parley.Text, quote *waE2E.ContextInfo) (parley.Text, *waE2E.ContextInfo) {
+	if len(c.Mentions) == 0 {
+		return c, quote
+	}
+	if quote == nil {
+		quote = &waE2E.ContextInfo{}
+	}
+	for _, id := range c.Mentions {
+		jid := phoneJID(id)
+		if lid, err := conn.client.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
+			jid = lid.ToNonAD()
+		}
+		quote.MentionedJID = append(quote.MentionedJID, jid.String())
+		c.Body = replaceMention(c.Body, id.Number(), jid.User)
+	}
+	return c, quote
+}
+
+// replaceMention replaces @ and a number where no digit follows.
+func replaceMention(body, from, to string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(body, "@"+from)
+		if i < 0 {
+			b.WriteString(body)
+			return b.String()
+		}
+		end := i + 1 + len(from)
+		b.WriteString(body[:i])
+		if end < len(body) && body[end] >= '0' && body[end] <= '9' {
+			b.WriteString(body[i:end])
+		} else {
+			b.WriteString("@" + to)
+		}
+		body = body[end:]
+	}
 }
 
 func (conn *connection) composeText(ctx context.Context, c parley.Text, quote *waE2E.ContextInfo) *waE2E.Message {
@@ -184,15 +232,14 @@ const resendTimeout = 2 * time.Minute
 
 // messageForRetry composes a message again for a device that could not decrypt it. whatsmeow calls it when the message
 // is not in its own cache, for example after a restart.
-func (conn *connection) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
+func (conn *connection) messageForRetry(requester, to types.JID, id types.MessageID) *waE2E.Message {
 	ctx, cancel := context.WithTimeout(conn.ctx, resendTimeout)
 	defer cancel()
+	if to.Server == types.GroupServer {
+		return conn.groupMessageForRetry(ctx, requester, to, id)
+	}
 	chat, known, err := conn.contactFor(ctx, to, types.EmptyJID)
 	if err != nil || !known {
-		return nil
-	}
-	m := conn.storedMessage(ctx, chat, parley.MessageID(id))
-	if m == nil || !m.FromMe {
 		return nil
 	}
 	lid, err := conn.addressOf(ctx, chat)
@@ -200,7 +247,16 @@ func (conn *connection) messageForRetry(_, to types.JID, id types.MessageID) *wa
 		conn.log.Warnf("make %s again: %v", id, err)
 		return nil
 	}
-	raw, err := conn.compose(ctx, m, lid)
+	return conn.composeAgain(ctx, lid, chat, id)
+}
+
+// composeAgain composes a message that the gateway stores; nil: it does not.
+func (conn *connection) composeAgain(ctx context.Context, to types.JID, chat parley.ContactID, id types.MessageID) *waE2E.Message {
+	m := conn.storedMessage(ctx, chat, parley.MessageID(id))
+	if m == nil || !m.FromMe {
+		return nil
+	}
+	raw, err := conn.compose(ctx, m, to)
 	if err != nil {
 		conn.log.Warnf("make %s again: %v", id, err)
 		return nil
@@ -230,10 +286,19 @@ func (conn *connection) quote(ctx context.Context, m *parley.Message, to types.J
 		QuotedMessage: &waE2E.Message{Conversation: new("")}}
 	quoted := conn.storedMessage(ctx, m.Chat, m.ReplyTo)
 	if quoted == nil {
+		if m.Chat.IsGroup() {
+			quote.Participant = nil // who wrote it is not known
+		}
 		return quote
 	}
 	if quoted.FromMe {
 		quote.Participant = new(conn.lid.ToNonAD().String())
+	} else if quoted.Author != "" {
+		author, err := conn.addressOf(ctx, quoted.Author)
+		if err != nil {
+			author = phoneJID(quoted.Author)
+		}
+		quote.Participant = new(author.ToNonAD().String())
 	}
 	quote.QuotedMessage = quotedContent(quoted.Content)
 	return quote

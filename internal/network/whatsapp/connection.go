@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -12,6 +13,8 @@ import (
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
+
+	"parley/internal/network/whatsapp/keystore"
 )
 
 // connection is one connection to the network: a client that connects once. whatsmeow writes fields of its device
@@ -23,7 +26,9 @@ type connection struct {
 	contacts store.ContactStore
 	secrets  store.MsgSecretStore
 	keys     store.AppStateSyncKeyStore // of the account's settings
-	log      *logger
+	// groupKeys has the holders of this device's sender keys.
+	groupKeys keystore.GroupKeys
+	log       *logger
 
 	ctx     context.Context // of everything that whatsmeow does on it
 	cancel  context.CancelFunc
@@ -35,6 +40,7 @@ type connection struct {
 	typing         typing
 	receipts       receiptQueue
 	stanzas        stanzaQueue
+	groupedReceipt atomic.Bool // the receipt that is being handled is of several members
 	acks           waiters[*waBinary.Node]
 	unknownSenders unknownSenders
 	blocked        blocklist
@@ -65,6 +71,7 @@ func newConnection(s *session, device *store.Device) *connection {
 		device.Container = undeletable{device.Container}
 		conn.jid, conn.lid = *device.ID, device.LID
 		conn.contacts, conn.secrets, conn.keys = device.Contacts, device.MsgSecrets, device.AppStateKeys
+		conn.groupKeys, _ = device.SenderKeys.(keystore.GroupKeys)
 	}
 	conn.ctx, conn.cancel = context.WithCancel(context.Background()) // it outlives the session by the last acknowledgements
 	conn.handlerCtx, conn.cancelHandlers = context.WithCancel(conn.ctx)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -248,11 +249,8 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 			return nil, parley.ErrNotFound
 		}
 		g, err := conn.client.GetGroupInfo(ctx, jid)
-		if errors.Is(err, whatsmeow.ErrGroupNotFound) || errors.Is(err, whatsmeow.ErrNotInGroup) {
-			return nil, parley.ErrNotFound
-		}
 		if err != nil {
-			return nil, conn.queryError("read a group", err)
+			return nil, conn.groupError("read a group", err)
 		}
 		all := make([]parley.Participant, len(g.Participants))
 		for i, p := range g.Participants {
@@ -267,6 +265,108 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 			all[i].Name = cmp.Or(name, p.DisplayName)
 		}
 		return all, nil
+	})
+}
+
+// groupError classes an error of a request about one group.
+func (conn *connection) groupError(what string, err error) error {
+	switch {
+	case errors.Is(err, whatsmeow.ErrGroupNotFound), errors.Is(err, whatsmeow.ErrNotInGroup), errors.Is(err, whatsmeow.ErrIQNotFound):
+		return parley.ErrNotFound
+	case errors.Is(err, whatsmeow.ErrGroupInviteLinkUnauthorized), errors.Is(err, whatsmeow.ErrIQForbidden),
+		errors.Is(err, whatsmeow.ErrIQNotAuthorized):
+		return network.Refuse(parley.Refused, "This account is not an admin of the group.")
+	}
+	return conn.queryError(what, err)
+}
+
+func (s *session) UpdateParticipants(ctx context.Context, id parley.GroupID, add bool, members []parley.ContactID) ([]error, error) {
+	return query(ctx, s, func(ctx context.Context, conn *connection) ([]error, error) {
+		group, ok := groupJID(id)
+		if !ok {
+			return nil, parley.ErrNotFound
+		}
+		action := whatsmeow.ParticipantChangeRemove
+		if add {
+			action = whatsmeow.ParticipantChangeAdd
+		}
+		errs := make([]error, len(members))
+		index := map[types.JID]int{}
+		var jids []types.JID
+		for i, member := range members {
+			jid, err := conn.addressOf(ctx, member)
+			if refused, ok := errors.AsType[*network.Error](err); ok && refused.Class == network.Permanent {
+				errs[i] = refused
+				continue
+			}
+			if err != nil {
+				return nil, conn.classifyUnsent(err)
+			}
+			index[jid] = i
+			jids = append(jids, jid)
+		}
+		if len(jids) == 0 {
+			return errs, nil
+		}
+		changed, err := conn.client.UpdateGroupParticipants(ctx, group, jids, action)
+		if errors.Is(err, whatsmeow.ErrIQForbidden) { // not an admin, or not in the group
+			if _, infoErr := conn.client.GetGroupInfo(ctx, group); infoErr != nil {
+				err = infoErr
+			}
+		}
+		if err != nil {
+			return nil, conn.groupError("change the members of a group", err)
+		}
+		for _, p := range changed {
+			if i, known := index[p.LID]; known {
+				errs[i] = memberError(p.Error)
+			}
+		}
+		return errs, nil
+	})
+}
+
+// memberError explains why one member was not added or removed.
+func memberError(code int) error {
+	switch code {
+	case 0, http.StatusOK, http.StatusConflict: // a member already
+		return nil
+	case http.StatusNotFound: // not a member
+		return nil
+	case http.StatusForbidden:
+		return network.Refuse(parley.Refused, "This contact does not let this account add it to groups. Send an invite link instead.")
+	}
+	return network.Refuse(parley.Refused, fmt.Sprintf("WhatsApp did not change this member (error %d).", code))
+}
+
+func (s *session) LeaveGroup(ctx context.Context, id parley.GroupID) error {
+	_, err := query(ctx, s, func(ctx context.Context, conn *connection) (struct{}, error) {
+		group, ok := groupJID(id)
+		if !ok {
+			return struct{}{}, parley.ErrNotFound
+		}
+		if _, err := conn.client.GetGroupInfo(ctx, group); err != nil { // leaving an unknown group is no error of the network
+			return struct{}{}, conn.groupError("read a group", err)
+		}
+		if err := conn.client.LeaveGroup(ctx, group); err != nil {
+			return struct{}{}, conn.groupError("leave a group", err)
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+func (s *session) InviteLink(ctx context.Context, id parley.GroupID) (string, error) {
+	return query(ctx, s, func(ctx context.Context, conn *connection) (string, error) {
+		group, ok := groupJID(id)
+		if !ok {
+			return "", parley.ErrNotFound
+		}
+		link, err := conn.client.GetGroupInviteLink(ctx, group, false)
+		if err != nil {
+			return "", conn.groupError("read the invite link of a group", err)
+		}
+		return link, nil
 	})
 }
 

@@ -126,7 +126,8 @@ func (p *contractPhone) arrived(t testing.TB) []whatsapptest.Message {
 	t.Helper()
 	p.d.sync(t)
 	for _, e := range p.w.Traces() {
-		if e.From == ownerNumber && e.To == p.Number() && e.Acked > 0 && !p.offline && !p.blocks {
+		isFor := e.To == p.Number() || slices.ContainsFunc(e.Deliveries, func(d *whatsapptest.Delivery) bool { return d.Phone == p.Number() })
+		if e.From == ownerNumber && isFor && e.Acked > 0 && !p.offline && !p.blocks {
 			p.Expect(t, whatsapptest.ID(e.ID))
 		}
 	}
@@ -151,7 +152,9 @@ func (p *contractPhone) Shows(t testing.TB) []networktest.Shown {
 			find(m.Target).Deleted, find(m.Target).Content = true, parley.Text{}
 		default:
 			read := parse(m.Raw)
-			all = append(all, networktest.Shown{ID: parley.MessageID(m.ID), Content: p.fetched(t, read), ReplyTo: read.replyTo})
+			read.content = p.w.withMentions(read)
+			all = append(all, networktest.Shown{ID: parley.MessageID(m.ID), Group: groupChat(m.Chat).Group(), Content: p.fetched(t, read),
+				ReplyTo: read.replyTo})
 		}
 	}
 	return all
@@ -184,6 +187,61 @@ func (p *contractPhone) Send(t testing.TB, c parley.Content, data []byte, replyT
 	id, err := p.SendMessage(t.Context(), p.w.owner, p.w.raw(t, c, data, replyTo))
 	must(t, err)
 	return parley.MessageID(id)
+}
+
+// withMentions shows mentions as a phone does.
+func (w *world) withMentions(p parsed) parley.Content {
+	text, ok := p.content.(parley.Text)
+	for _, name := range p.mentioned {
+		for _, phone := range []*whatsapptest.Phone{w.owner, w.friend, w.other} {
+			if name == phone.LID().String() && ok {
+				text.Mentions = append(text.Mentions, parley.ContactOf(phone.Number()))
+				text.Body = replaceMention(text.Body, phone.LID().User, phone.Number())
+			}
+		}
+	}
+	if !ok {
+		return p.content
+	}
+	return text
+}
+
+func (p *contractPhone) SendInGroup(t testing.TB, group parley.GroupID, c parley.Content, replyTo parley.MessageID) parley.MessageID {
+	t.Helper()
+	text := c.(parley.Text)
+	raw := &waE2E.ExtendedTextMessage{Text: &text.Body, ContextInfo: &waE2E.ContextInfo{}}
+	if replyTo != "" {
+		raw.ContextInfo.StanzaID = new(string(replyTo))
+	}
+	for _, id := range text.Mentions {
+		for _, phone := range []*whatsapptest.Phone{p.w.friend, p.w.other} {
+			if phone.Number() == id.Number() {
+				raw.ContextInfo.MentionedJID = append(raw.ContextInfo.MentionedJID, phone.LID().String())
+				raw.Text = new(replaceMention(*raw.Text, id.Number(), phone.LID().User))
+			}
+		}
+	}
+	id, err := p.SendMessage(t.Context(), p.group(t, group), &waE2E.Message{ExtendedTextMessage: raw})
+	must(t, err)
+	return parley.MessageID(id)
+}
+
+func (p *contractPhone) group(t testing.TB, id parley.GroupID) *whatsapptest.Group {
+	t.Helper()
+	jid, ok := groupJID(id)
+	if g := p.w.FindGroup(jid); ok && g != nil {
+		return g
+	}
+	t.Fatalf("there is no group %s", id)
+	return nil
+}
+
+func (p *contractPhone) RenameGroup(t testing.TB, group parley.GroupID, name string) {
+	p.group(t, group).Rename(p.Phone, name)
+}
+
+func (p *contractPhone) LeaveGroup(t testing.TB, group parley.GroupID) {
+	p.group(t, group).Remove(p.Phone, p.Phone)
 }
 
 // raw makes the message of a phone.

@@ -29,8 +29,9 @@ const (
 
 // deviceLists caches the devices of contacts. An entry starts as a pending query that all its readers share.
 type deviceLists struct {
-	mu    sync.Mutex
-	byJID map[types.JID]*deviceList // under the LID and the number alike
+	mu      sync.Mutex
+	byJID   map[types.JID]*deviceList // under the LID and the number alike
+	changes int                       // how often something was invalidated
 }
 
 type deviceList struct {
@@ -90,9 +91,36 @@ func (c *deviceLists) fill(list *deviceList, devices []types.JID, err error) {
 func (c *deviceLists) invalidate(names ...types.JID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.changes++
 	for _, name := range names {
 		if list := c.byJID[name.ToNonAD()]; list != nil {
 			c.remove(list)
+		}
+	}
+}
+
+// changed returns how often something was invalidated, for putAll.
+func (c *deviceLists) changed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changes
+}
+
+// putAll adds the devices of contacts that have no entry, unless something changed since the query started.
+func (c *deviceLists) putAll(devices map[types.JID][]types.JID, changes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes != changes {
+		return
+	}
+	if c.byJID == nil || len(c.byJID)+len(devices) >= 2*maxDeviceLists {
+		c.byJID = map[types.JID]*deviceList{}
+	}
+	done := make(chan struct{})
+	close(done)
+	for jid, list := range devices {
+		if c.byJID[jid] == nil && len(list) > 0 {
+			c.byJID[jid] = &deviceList{jids: []types.JID{jid}, pendingQuery: pendingQuery[[]types.JID]{ready: done, value: list}}
 		}
 	}
 }

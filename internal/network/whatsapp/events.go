@@ -62,8 +62,10 @@ func (conn *connection) dispatchEvent(evt any) bool {
 	case *events.Archive, *events.Pin, *events.Mute, *events.Star, *events.DeleteForMe, *events.MarkChatAsRead,
 		*events.ClearChat, *events.DeleteChat, *events.UnarchiveChatsSetting, *events.UserStatusMute,
 		*events.LabelEdit, *events.LabelAssociationChat, *events.LabelAssociationMessage, *events.AppState, *events.PrivacySettings:
-	// Ignored: groups are read on request.
-	case *events.JoinedGroup, *events.GroupInfo:
+	case *events.JoinedGroup:
+		return conn.handleJoinedGroup(e)
+	case *events.GroupInfo:
+		return conn.handleGroupInfo(e)
 	// Ignored: presence.
 	case *events.Presence, *events.ChatPresence:
 	// Ignored: calls.

@@ -35,6 +35,14 @@ func groupJID(id parley.GroupID) (types.JID, bool) {
 	return types.NewJID(user, types.GroupServer), true
 }
 
+// groupChat is the chat of a group, as the gateway names it; empty: it is no group.
+func groupChat(jid types.JID) parley.ContactID {
+	if jid.Server != types.GroupServer {
+		return ""
+	}
+	return parley.ContactID(jid.ToNonAD().String())
+}
+
 // isDirect reports whether a chat has one other member.
 func isDirect(chat types.JID) bool {
 	return (chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer) && !chat.IsBot() && chat != types.PSAJID
@@ -105,8 +113,11 @@ func (conn *connection) storeAlias(asked, own parley.ContactID) error {
 	return nil
 }
 
-// addressOf returns the LID of a contact. The network is queried once per contact.
+// addressOf returns the LID of a contact, or the address of a group. The network is queried once per contact.
 func (conn *connection) addressOf(ctx context.Context, c parley.ContactID) (types.JID, error) {
+	if group, ok := groupJID(c.Group()); ok {
+		return group, nil
+	}
 	if !c.CanExist() {
 		return types.EmptyJID, network.ErrImpossibleNumber
 	}

@@ -19,14 +19,18 @@ import (
 
 // markSeen sends a read receipt. The network does not confirm receipts, but it handles stanzas in order: the response
 // to a later ping confirms it.
-func (conn *connection) markSeen(ctx context.Context, chat parley.ContactID, target parley.MessageRef) error {
+func (conn *connection) markSeen(ctx context.Context, chat parley.ContactID, c parley.Seen) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	to, err := conn.addressOf(ctx, chat)
+	sender := to
+	if err == nil && c.Author != "" {
+		sender, err = conn.addressOf(ctx, c.Author)
+	}
 	if err != nil {
 		return conn.classifyUnsent(err)
 	}
-	if err := conn.client.MarkRead(ctx, []types.MessageID{types.MessageID(target.ID)}, time.Now(), to, to); err != nil {
+	if err := conn.client.MarkRead(ctx, []types.MessageID{types.MessageID(c.Target.ID)}, time.Now(), to, sender); err != nil {
 		return conn.queryError("mark as seen", err)
 	}
 	if ok, _ := conn.inner().SendKeepAlive(ctx); !ok {
@@ -47,11 +51,18 @@ func (conn *connection) star(ctx context.Context, chat parley.ContactID, c parle
 		return err
 	}
 	sender := jid
-	if c.Target.FromMe {
+	switch {
+	case c.Target.FromMe:
 		sender = conn.jid.ToNonAD()
+	case c.Author != "":
+		if sender, err = conn.addressOf(ctx, c.Author); err != nil {
+			return conn.classifyUnsent(err)
+		}
 	}
 	patch := appstate.BuildStar(jid, sender, types.MessageID(c.Target.ID), c.Target.FromMe, c.Starred)
-	patch.Mutations[0].Index[4] = "0" // there is no other sender in a chat of two
+	if c.Author == "" {
+		patch.Mutations[0].Index[4] = "0" // there is no other sender in a chat of two, and none of an own message
+	}
 	return conn.changeSetting(ctx, patch)
 }
 
@@ -66,6 +77,9 @@ func (conn *connection) archive(ctx context.Context, chat parley.ContactID, arch
 
 // ownChatJID is how the account's own devices name a chat among each other: by LID once they have moved to it.
 func (conn *connection) ownChatJID(ctx context.Context, chat parley.ContactID) (types.JID, error) {
+	if group, ok := groupJID(chat.Group()); ok {
+		return group, nil
+	}
 	device, err := conn.s.d.keys.Device(ctx, conn.jid)
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("read a device: %w", err)

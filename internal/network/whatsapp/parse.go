@@ -14,6 +14,8 @@ type parsed struct {
 	content parley.Content // nil: nothing to show
 	replyTo parley.MessageID
 	file    fileMessage // the file to fetch; nil: none
+
+	mentioned []string // addresses of contacts that a text names
 }
 
 // parse reads an inbound message. Unsupported content becomes a text, so that it is visible.
@@ -108,7 +110,7 @@ func parseText(x *waE2E.ExtendedTextMessage) parsed {
 		text.Preview = &parley.Preview{URL: stripNUL(url), Title: stripNUL(x.GetTitle()), Description: stripNUL(x.GetDescription()),
 			Thumbnail: limitThumbnail(x.GetJPEGThumbnail())}
 	}
-	return parsed{content: text, replyTo: quoted(x.GetContextInfo())}
+	return parsed{content: text, replyTo: quoted(x.GetContextInfo()), mentioned: x.GetContextInfo().GetMentionedJID()}
 }
 
 func parseFile(x fileMessage) parsed {

@@ -51,8 +51,13 @@ type receiptQueue struct {
 	allUnknown int
 }
 
+func (r *queuedReceipt) chat() parley.ContactID { return network.ChatOf(r.From, r.Group) }
+
 func ackOf(e *events.Receipt) *waBinary.Node {
 	ack := waBinary.Attrs{"class": "receipt", "id": e.MessageIDs[0], "to": e.Sender}
+	if e.IsGroup {
+		ack["to"], ack["participant"] = e.Chat, e.Sender
+	}
 	if e.Type != types.ReceiptTypeDelivered {
 		ack["type"] = string(e.Type)
 	}
@@ -66,7 +71,7 @@ func (conn *connection) queueReceipt(one queuedReceipt) {
 	if s.pending == nil {
 		s.pending = map[parley.ContactID]int{}
 	}
-	s.pending[one.From]++
+	s.pending[one.chat()]++
 	s.queue = append(s.queue, one)
 	if !s.running {
 		s.running = true
@@ -88,8 +93,8 @@ func (conn *connection) deliverReceipts() {
 		conn.deliverBatch(batch)
 		s.mu.Lock()
 		for _, one := range batch {
-			if s.pending[one.From]--; s.pending[one.From] == 0 {
-				delete(s.pending, one.From)
+			if s.pending[one.chat()]--; s.pending[one.chat()] == 0 {
+				delete(s.pending, one.chat())
 			}
 		}
 		if s.delivered != nil {
@@ -104,7 +109,7 @@ func (conn *connection) deliverReceipts() {
 func (conn *connection) deliverBatch(batch []queuedReceipt) {
 	chats := map[parley.ContactID][]queuedReceipt{}
 	for _, one := range batch {
-		chats[one.From] = append(chats[one.From], one)
+		chats[one.chat()] = append(chats[one.chat()], one)
 	}
 	turns := make(chan struct{}, maxParallelChats)
 	var giving sync.WaitGroup
@@ -118,10 +123,13 @@ func (conn *connection) deliverBatch(batch []queuedReceipt) {
 	giving.Wait()
 }
 
-// deliverChat delivers the receipts of one chat, equal ones together.
+// deliverChat delivers the receipts of one chat, equal ones together. In a group that are those of all members: only the first
+// one changes a message.
 func (conn *connection) deliverChat(chat []queuedReceipt) {
 	for len(chat) > 0 {
-		n := slices.IndexFunc(chat, func(s queuedReceipt) bool { return s.Status != chat[0].Status || !s.At.Equal(chat[0].At) })
+		n := slices.IndexFunc(chat, func(s queuedReceipt) bool {
+			return s.Status != chat[0].Status || s.Group == "" && !s.At.Equal(chat[0].At)
+		})
 		if n < 0 {
 			n = len(chat)
 		}
@@ -171,7 +179,7 @@ func (conn *connection) offerReceipt(r network.Receipt) (unknown []parley.Messag
 func (conn *connection) deliverReceipt(r network.Receipt) bool {
 	conn.s.sinkMu.Lock()
 	defer conn.s.sinkMu.Unlock()
-	if !conn.receipts.awaitChat(r.From, conn.handlerCtx.Done()) {
+	if !conn.receipts.awaitChat(network.ChatOf(r.From, r.Group), conn.handlerCtx.Done()) {
 		return false
 	}
 	unknown, ok := conn.offerReceipt(r)

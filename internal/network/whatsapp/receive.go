@@ -1,9 +1,11 @@
 package whatsapp
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/proto/waHistorySync"
 	"go.mau.fi/whatsmeow/types"
@@ -53,7 +55,7 @@ func (conn *connection) handleMessage(e *events.Message) bool {
 		conn.s.otherDeviceSends.put(e.Info.ID, struct{}{}, maxOtherDeviceSends)
 		return true
 	}
-	if e.Info.IsGroup || !isDirect(e.Info.Chat) {
+	if !isDirect(e.Info.Chat) && groupChat(e.Info.Chat) == "" {
 		return true
 	}
 	from, known, err := conn.contactFor(conn.ctx, e.Info.Sender, e.Info.SenderAlt)
@@ -68,7 +70,21 @@ func (conn *connection) handleMessage(e *events.Message) bool {
 	}
 	conn.replayFrom(e.Info.Sender)
 	event, ok := conn.toEvent(e, from)
-	return ok && (event == nil || conn.deliver(from, event))
+	return ok && (event == nil || conn.deliver(conn.chatOf(e, from), event))
+}
+
+// chatOf returns the chat of a message.
+func (conn *connection) chatOf(e *events.Message, from parley.ContactID) parley.ContactID {
+	return cmp.Or(groupChat(e.Info.Chat), from)
+}
+
+// isFromUs reports whether a message that a contact names is one of this account. The key is from the contact's view.
+func (conn *connection) isFromUs(e *events.Message, key *waCommon.MessageKey) bool {
+	if !e.Info.IsGroup {
+		return !key.GetFromMe() // their own messages are not from us
+	}
+	author, err := types.ParseJID(key.GetParticipant())
+	return !key.GetFromMe() && err == nil && conn.isOwn(author)
 }
 
 // toEvent converts a message; nil: nothing for the gateway. It returns false if the connection ended first.
@@ -86,8 +102,7 @@ func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (netwo
 	switch {
 	case m.GetReactionMessage() != nil:
 		r := m.GetReactionMessage()
-		// The key is from the sender's view: their own messages are not from us.
-		target := parley.MessageRef{FromMe: !r.GetKey().GetFromMe(), Chat: from, ID: parley.MessageID(r.GetKey().GetID())}
+		target := parley.MessageRef{FromMe: conn.isFromUs(e, r.GetKey()), Chat: conn.chatOf(e, from), ID: parley.MessageID(r.GetKey().GetID())}
 		return network.Reaction{From: from, Target: target, Emoji: r.GetText(), At: at}, true
 	case m.GetPollUpdateMessage() != nil:
 		return conn.voteEvent(e, from)
@@ -105,7 +120,8 @@ func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message,
 	target := parley.MessageID(m.GetKey().GetID())
 	switch m.GetType() {
 	case waE2E.ProtocolMessage_REVOKE:
-		return network.Deletion{From: from, Target: target, At: e.Info.Timestamp}, true
+		return network.Deletion{From: from, Group: groupChat(e.Info.Chat).Group(), Target: target, At: e.Info.Timestamp,
+			ByAdmin: e.Info.IsGroup && e.Info.Edit == types.EditAttributeAdminRevoke}, true
 	case waE2E.ProtocolMessage_MESSAGE_EDIT:
 		p := parse(m.GetEditedMessage())
 		if p.content == nil {
@@ -122,9 +138,33 @@ func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message,
 // messageEvent makes the event of something that was said. Its file is not here yet: the gateway fetches it after
 // it stored the message.
 func (conn *connection) messageEvent(e *events.Message, p parsed, from parley.ContactID) network.Message {
-	return network.Message{From: from, ID: parley.MessageID(e.Info.ID), Content: p.content, ReplyTo: p.replyTo,
-		At: e.Info.Timestamp, File: conn.reference(&e.Info, p)}
+	return network.Message{From: from, Group: groupChat(e.Info.Chat).Group(), ID: parley.MessageID(e.Info.ID),
+		Content: conn.withMentions(p), ReplyTo: p.replyTo, At: e.Info.Timestamp, File: conn.reference(&e.Info, p)}
 }
+
+// withMentions names the contacts that a text mentions by their numbers. It leaves out those whose number is not known.
+func (conn *connection) withMentions(p parsed) parley.Content {
+	text, ok := p.content.(parley.Text)
+	if !ok {
+		return p.content
+	}
+	for _, name := range p.mentioned {
+		jid, err := types.ParseJID(name)
+		if err != nil {
+			continue
+		}
+		id, known, err := conn.contactFor(conn.ctx, jid, types.EmptyJID)
+		if err != nil || !known || len(text.Mentions) >= maxMentions || slices.Contains(text.Mentions, id) {
+			continue
+		}
+		text.Mentions = append(text.Mentions, id)
+		text.Body = replaceMention(text.Body, jid.User, id.Number())
+	}
+	return text
+}
+
+// maxMentions is more than a group has members.
+const maxMentions = 1024
 
 func (conn *connection) voteEvent(e *events.Message, from parley.ContactID) (network.Event, bool) {
 	poll := parley.MessageID(e.Message.GetPollUpdateMessage().GetPollCreationMessageKey().GetID())
@@ -133,12 +173,13 @@ func (conn *connection) voteEvent(e *events.Message, from parley.ContactID) (net
 		conn.log.Warnf("open a vote: %v", err)
 		return nil, conn.handlerCtx.Err() == nil
 	}
-	options, ok := conn.pollOptions(from, poll)
+	options, ok := conn.pollOptions(conn.chatOf(e, from), poll)
 	if !ok {
 		conn.log.Warnf("a vote in poll %s, whose options are not kept", poll)
 		return nil, true
 	}
-	return network.Vote{From: from, Poll: poll, Options: chosenOptions(options, choice.GetSelectedOptions()), At: e.Info.Timestamp}, true
+	return network.Vote{From: from, Group: groupChat(e.Info.Chat).Group(), Poll: poll, At: e.Info.Timestamp,
+		Options: chosenOptions(options, choice.GetSelectedOptions())}, true
 }
 
 var receiptStatus = map[types.ReceiptType]parley.Status{
@@ -148,10 +189,11 @@ var receiptStatus = map[types.ReceiptType]parley.Status{
 	types.ReceiptTypePlayed:    parley.Played,
 }
 
-// handleReceipt ignores receipts between the account's devices, in groups, and for messages of other devices.
+// handleReceipt ignores receipts between the account's devices, and for messages of other devices.
 func (conn *connection) handleReceipt(e *events.Receipt) bool {
 	status, ok := receiptStatus[e.Type]
-	if !ok || e.IsFromMe || e.IsGroup || !isDirect(e.Chat) {
+	group := groupChat(e.Chat).Group()
+	if !ok || e.IsFromMe || group == "" && !isDirect(e.Chat) {
 		return true
 	}
 	from, known, err := conn.contactFor(conn.ctx, e.Sender, e.SenderAlt)
@@ -167,8 +209,8 @@ func (conn *connection) handleReceipt(e *events.Receipt) bool {
 	if !known || len(ids) == 0 {
 		return true
 	}
-	r := network.Receipt{From: from, IDs: ids, Status: status, At: e.Timestamp}
-	if e.Sender.Device == hostedDevice {
+	r := network.Receipt{From: from, Group: group, IDs: ids, Status: status, At: e.Timestamp}
+	if e.Sender.Device == hostedDevice || conn.groupedReceipt.Load() {
 		return conn.deliverReceipt(r)
 	}
 	conn.queueReceipt(queuedReceipt{Receipt: r, ack: ackOf(e)})

@@ -62,7 +62,7 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 	defer done()
 	switch c := m.Content.(type) {
 	case parley.Seen:
-		return conn.markSeen(ctx, m.Chat, c.Target)
+		return conn.markSeen(ctx, m.Chat, c)
 	case parley.Star:
 		return conn.star(ctx, m.Chat, c)
 	case parley.Archive:
@@ -93,7 +93,11 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 func (conn *connection) send(ctx context.Context, to types.JID, id parley.MessageID, raw *waE2E.Message) error {
 	ctx, done := conn.s.d.keys.SendContext(ctx)
 	defer done()
-	err := conn.transmit(ctx, to, types.MessageID(id), raw)
+	transmit := conn.transmit
+	if to.Server == types.GroupServer {
+		transmit = conn.transmitToGroup
+	}
+	err := transmit(ctx, to, types.MessageID(id), raw)
 	if err == nil || isRefusal(err) {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 
@@ -41,6 +42,8 @@ type session struct {
 	// polls has the options of polls, because votes carry only hashes. They are never written to disk: a channel may
 	// store no text.
 	polls            recent[parley.MessageID, []string]
+	groups           groupInfos
+	groupSent        recent[types.MessageID, *waE2E.Message]    // for retries
 	otherDeviceSends recent[types.MessageID, struct{}]          // of the account's other devices: their receipts come here too
 	aliases          recent[parley.ContactID, parley.ContactID] // numbers that the network spells differently
 	uploads          waiters[*events.MediaRetry]                // files that the account's phone uploads again

@@ -171,6 +171,8 @@ func (conn *connection) handleStanza(node *waBinary.Node) {
 	case "status":
 		in.HandleUnencryptedMessage(ctx, node)
 	case "receipt":
+		from, _ := node.Attrs["from"].(types.JID)
+		conn.groupedReceipt.Store(from.Server == types.GroupServer && node.Attrs["participant"] == nil)
 		in.HandleReceipt(ctx, node)
 	case "call":
 		in.HandleCallEvent(ctx, node)

@@ -109,7 +109,7 @@ function lead(rows, q) {
 // What the filter can be completed with.
 function useValues(rows) {
   return useMemo(() => {
-    const contacts = masked.value ? [] : [...new Set(rows?.map((row) => row.contact_id.split('@')[0]))].slice(0, 50);
+    const contacts = masked.value ? [] : [...new Set(rows?.map((row) => row.contact_id.split('@')[0]).filter(Boolean))].slice(0, 50);
     return { status: choices.status, channel: channels.value.map((channel) => channel.code), to: contacts, from: contacts, type: choices.type, direction: choices.direction, after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
   }, [rows, channels.value, masked.value]);
 }
@@ -126,7 +126,7 @@ const Saved = ({ q }) => html`<nav class="chips" aria-label=${t('saved')}>
   ${saved.value.map((one) => html`<a key=${one} class="chip mono" href=${href('/messages', { q: one })} aria-current=${q === one ? 'true' : undefined}>${one}</a>`)}</nav>`;
 
 const Between = ({ m }) => {
-  const who = m.name ? html`<span title=${masked.value ? undefined : `${m.name} ${phone(m.contact_id)}`}><bdi>${mask(m.name)}</bdi></span>` : html`<${Who} number=${m.contact_id} />`;
+  const who = m.name ? html`<span title=${masked.value ? undefined : `${m.name} ${phone(m.contact_id)}`}><bdi>${mask(m.name)}</bdi></span>` : html`<${Who} number=${m.contact_id || m.group_id} />`;
   const channel = html`<span class="muted channel" title=${m.channel}>${m.channel}</span>`;
   return html`<span class="between">${m.from_me ? channel : who}<${Icon} name="right" size=${12} /><span class="sr">${t('to')}</span>${m.from_me ? who : channel}</span>`;
 };

@@ -22,7 +22,7 @@ const core = texts('core');
 
 /** What would send a message again; null where that is not known: files are not sent twice, codes never. */
 export function requestOf(m) {
-  const to = { contact_id: m.contact_id };
+  const to = m.group_id ? { group_id: m.group_id } : { contact_id: m.contact_id };
   const more = m.reply_to ? { reply_to: m.reply_to } : {};
   const body = m.otp || !m.from_me ? null
     : m.type === 'text' && m.body ? { ...to, message: m.body, ...more }
@@ -42,7 +42,7 @@ export function Detail({ id, open }) {
   });
   useKeys([
     ['y', t('copyID'), () => copyText(messageID, t('id'))],
-    ['r', t('reply'), () => m && reply(m), 'support'],
+    ['r', t('reply'), () => m && !m.group_id && reply(m), 'support'],
   ], 'drawer');
   if (load.error && !m) return html`<${Failed} load=${load} />`;
   if (!m) return html`<${Loading} rows=${6} />`;
@@ -62,7 +62,7 @@ const reply = (m) => setQuery({ send: '1', to: number(m.contact_id), from: m.cha
 function sentence(m) {
   const [first] = m.timeline;
   const took = duration(Math.max(0, Date.parse(m.timeline.at(-1).at) - Date.parse(first.at)));
-  const who = html`<${Who} number=${m.contact_id} name=${m.name} both />`;
+  const who = html`<${Who} number=${m.contact_id || m.group_id} name=${m.name} both />`;
   const status = m.from_me || m.status === 'DELETED' ? m.status : 'RECEIVED';
   return t(`is.${status}`, { who, took, channel: m.channel });
 }
@@ -71,7 +71,7 @@ function Actions({ m, path, open }) {
   const request = requestOf(m);
   const channel = channelBy(m.channel);
   const again = async () => {
-    if (channel?.network !== 'sandbox' && !await confirm({ title: t('again'), text: t('againReal', { to: phone(m.contact_id) }), action: t('again') })) return;
+    if (channel?.network !== 'sandbox' && !await confirm({ title: t('again'), text: t('againReal', { to: phone(m.contact_id || m.group_id) }), action: t('again') })) return;
     const { data } = await api.post(request.path.slice(4), request.body, { channel: m.channel });
     toast(t('sentAgain'), { kind: 'good', action: { label: core('keys.open'), run: () => open(`${m.channel}.${data.message_id}`) } });
   };
@@ -80,8 +80,8 @@ function Actions({ m, path, open }) {
     <${Copy} small text=${m.message_id} what=${t('id')}>${t('copyID')}<//>
     <${AsCode} small request=${request || { path: `/api${path}?channel=${m.channel}` }} />
     ${request && html`<${Button} need="support" small icon="refresh" onClick=${again}>${t('again')}<//>`}
-    <${Button} need="support" small icon="reply" onClick=${() => reply(m)}>${t('reply')}<//>
-    <${Button} small icon="messages" href=${channel?.network === 'sandbox' ? href(`/phone/${digits}`, { channel: m.channel }) : href('/messages', { q: `to:${digits}`, channel: m.channel })}>${t('chat')}<//>
+    ${!m.group_id && html`<${Button} need="support" small icon="reply" onClick=${() => reply(m)}>${t('reply')}<//>`}
+    ${digits && html`<${Button} small icon="messages" href=${channel?.network === 'sandbox' ? href(`/phone/${digits}`, { channel: m.channel }) : href('/messages', { q: `to:${digits}`, channel: m.channel })}>${t('chat')}<//>`}
   </div>`;
 }
 
@@ -119,7 +119,8 @@ const Mono = ({ text, what }) => html`<span class="mono">${text}</span> <${Copy}
 const facts = (m) => [
   [t('id'), html`<span class="mono">${mask(m.message_id)}</span> <${Copy} text=${m.message_id} what=${t('id')} />`],
   [core('page.channel'), html`<a href=${href(`/channels/${m.channel}`)}>${m.channel}</a>`],
-  [t('contact'), html`<${Who} number=${m.contact_id} name=${m.name} both />`],
+  [t('contact'), m.contact_id && html`<${Who} number=${m.contact_id} name=${m.name} both />`],
+  [t('group'), m.group_id && html`<span class="mono">${m.group_id}</span>`],
   [t('type'), m.otp ? `${m.type} · otp` : m.type],
   [t('replyTo'), m.reply_to && html`<a class="mono" href=${href('/messages', { open: `${m.channel}.${m.reply_to}` })}>${m.reply_to}</a>`],
   [t('file'), m.media && html`<bdi>${mask(m.media.filename || m.type)}</bdi> <span class="muted">${m.media.mimetype} · ${bytes(m.media.bytes)}</span>`],

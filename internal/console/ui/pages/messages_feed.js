@@ -48,7 +48,7 @@ function wanted(filter, m) {
 }
 
 const rowOf = ({ channel, timestamp, data }, names) => ({
-  channel, message_id: data.message_id, id: data.id, contact_id: data.contact_id, name: names.get(data.contact_id) || '', from_me: data.from_me === 'true', type: data.type,
+  channel, message_id: data.message_id, id: data.id, contact_id: data.contact_id || '', group_id: data.group_id || null, name: names.get(data.contact_id) || '', from_me: data.from_me === 'true', type: data.type,
   body: data.body, status: data.status, error: data.error || null, timestamp: data.timestamp, updated_at: timestamp, request_id: null, otp: false,
 });
 

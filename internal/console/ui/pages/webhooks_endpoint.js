@@ -17,7 +17,7 @@ import { Result, outcome, acts } from './webhooks_deliveries.js';
 const t = texts('webhooks');
 const core = texts('core');
 
-export const types = ['message.received', 'message.status', 'message.reaction', 'message.deleted', 'message.media', 'poll.vote', 'channel.status', 'channel.pairing', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing', 'webhook.gap'];
+export const types = ['message.received', 'message.status', 'message.reaction', 'message.deleted', 'message.media', 'poll.vote', 'channel.status', 'channel.pairing', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing', 'group.changed', 'webhook.gap'];
 
 export function Endpoint({ webhook: w, figures, onChange, onGone }) {
   const path = `/manage/webhooks/${w.id}`;

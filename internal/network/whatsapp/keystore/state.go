@@ -17,6 +17,8 @@ const (
 	tokenKind     kind = 4 // privacy token of a contact, by JID
 	saltKind      kind = 5 // replaces a missing token; no name
 
+	keyHoldersKind kind = 6 // which devices have our own sender key, by group
+
 	// Only in the cache.
 	lidKind      kind = 101 // the LID of a number
 	numberKind   kind = 102 // the number of a LID

@@ -153,14 +153,19 @@ func (s *Server) handlePresence(d *device, p *node) {
 func (s *Server) handleChatState(d *device, stanza *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.find(jid(stanza, "to"))
-	if a == nil {
-		return
+	to := []*account{s.find(jid(stanza, "to"))}
+	if g := s.groups[jid(stanza, "to").User]; g != nil {
+		to = g.members
 	}
 	child := first(stanza)
-	for _, other := range a.devices {
-		if other.sim != nil {
-			other.sim.phone.addTyping(Typing{From: d.owner.number, State: child.Tag})
+	for _, a := range to {
+		if a == nil || len(to) > 1 && a == d.owner {
+			continue
+		}
+		for _, other := range a.devices {
+			if other.sim != nil {
+				other.sim.phone.addTyping(Typing{From: d.owner.number, State: child.Tag})
+			}
 		}
 	}
 }

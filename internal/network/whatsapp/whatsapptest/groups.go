@@ -7,12 +7,14 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Group is a chat of many. It does not change.
+// Group is a chat of many. Guarded by Server.mu.
 type Group struct {
+	server  *Server
 	jid     types.JID
 	subject string
 	created int64
-	members []*account // the creator first
+	creator *account // and admin
+	members []*account
 }
 
 func (g *Group) JID() types.JID { return g.jid }
@@ -36,20 +38,91 @@ func (p *Phone) CreateGroup(subject string, others ...*Phone) *Group {
 func (s *Server) createGroup(by *device, subject string, members []*account) *Group {
 	s.serial++
 	g := &Group{
+		server:  s,
 		jid:     types.NewJID("120363"+strconv.FormatUint(1_000_000_000_000+s.serial, 10), types.GroupServer),
-		subject: subject, created: unix(), members: members,
+		subject: subject, created: unix(), creator: members[0], members: members,
 	}
 	s.groups[g.jid.User] = g
+	s.notifyGroup(g, by, g.members, n("create", attrs{"reason": "invite", "type": "new"}, g.node()))
+	return g
+}
+
+// notifyGroup notifies the linked clients of members, also the one that made the change. The caller holds the lock.
+func (s *Server) notifyGroup(g *Group, by *device, members []*account, change node) {
 	extra := g.envelope(by)
 	extra["participant"], extra["notify"] = by.owner.lidJID(0), by.owner.name
-	for _, m := range g.members {
+	for _, m := range members {
 		for _, d := range m.devices {
-			if d.sim == nil && d != by {
-				s.notify(d, g.jid, "w:gp2", extra, n("create", attrs{"reason": "invite", "type": "new"}, g.node()))
+			if d.sim == nil {
+				s.notify(d, g.jid, "w:gp2", extra, change)
 			}
 		}
 	}
-	return g
+	s.changed.notify()
+}
+
+// Add and Remove change the members, as a phone of the group does. Rename gives it another name.
+func (g *Group) Add(by *Phone, others ...*Phone) { g.change(by, "add", others) }
+
+func (g *Group) Remove(by *Phone, others ...*Phone) { g.change(by, "remove", others) }
+
+func (g *Group) Rename(by *Phone, subject string) {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	g.subject = subject
+	g.server.notifyGroup(g, by.main.device, g.members,
+		n("subject", attrs{"subject": subject, "s_t": unix(), "s_o": by.account.lidJID(0)}))
+}
+
+func (g *Group) change(by *Phone, what string, others []*Phone) {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	var accounts []*account
+	for _, o := range others {
+		accounts = append(accounts, o.account)
+	}
+	g.server.changeMembers(g, by.main.device, what, accounts)
+}
+
+// FindGroup finds a group by its address; nil: there is none.
+func (s *Server) FindGroup(id types.JID) *Group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.groups[id.User]
+}
+
+// changeMembers adds or removes members, and returns a node for each of them. The caller holds the lock.
+func (s *Server) changeMembers(g *Group, by *device, what string, accounts []*account) []node {
+	var all, changed []node
+	before := slices.Clone(g.members)
+	for _, a := range accounts {
+		one := n("participant", attrs{"jid": a.lidJID(0), "phone_number": a.pnJID(0)})
+		isMember := slices.Contains(g.members, a)
+		switch {
+		case what == "add" && !isMember:
+			g.members = append(g.members, a)
+		case what == "remove" && isMember:
+			g.members = slices.DeleteFunc(g.members, func(m *account) bool { return m == a })
+		default:
+			one.Attrs["error"] = map[string]int{"add": 409, "remove": 404}[what]
+			all = append(all, one)
+			continue
+		}
+		all, changed = append(all, one), append(changed, one)
+	}
+	if len(changed) > 0 {
+		s.notifyGroup(g, by, slices.Compact(slices.Concat(before, g.members[min(len(before), len(g.members)):])), n(what, nil, changed...))
+	}
+	return all
+}
+
+// addresses lists the devices of all members.
+func (g *Group) addresses() []types.JID {
+	var all []types.JID
+	for _, m := range g.members {
+		all = append(all, m.addresses(m.lidJID(0))...)
+	}
+	return all
 }
 
 // envelope names the group and the author on a stanza.
@@ -60,11 +133,11 @@ func (g *Group) envelope(from *device) attrs {
 }
 
 func (g *Group) node() node {
-	creator := g.members[0].lidJID(0)
+	creator := g.creator.lidJID(0)
 	var children []node
-	for i, m := range g.members {
+	for _, m := range g.members {
 		a := attrs{"jid": m.lidJID(0), "phone_number": m.pnJID(0)}
-		if i == 0 {
+		if m == g.creator {
 			a["type"] = "superadmin"
 		}
 		children = append(children, n("participant", a))
@@ -90,10 +163,30 @@ func (s *Server) groupIQ(c *conn, d *device, q, child *node) bool {
 		c.replyError(q, 403, "forbidden")
 		return true
 	}
-	if str(q, "type") != "get" || child.Tag != "query" {
+	switch str(q, "type") + " " + child.Tag {
+	case "get query":
+		c.reply(q, g.node())
+	case "get invite":
+		if d.owner != g.creator {
+			c.replyError(q, 401, "not-authorized")
+			return true
+		}
+		c.reply(q, n("invite", attrs{"code": "INVITE" + g.jid.User}))
+	case "set add", "set remove":
+		if d.owner != g.creator {
+			c.replyError(q, 403, "forbidden")
+			return true
+		}
+		var accounts []*account
+		for _, p := range child.GetChildrenByTag("participant") {
+			if a := s.find(jid(&p, "jid")); a != nil {
+				accounts = append(accounts, a)
+			}
+		}
+		c.reply(q, n(child.Tag, nil, s.changeMembers(g, d, child.Tag, accounts)...))
+	default:
 		return false
 	}
-	c.reply(q, g.node())
 	return true
 }
 
@@ -116,6 +209,15 @@ func (s *Server) groupsIQ(c *conn, d *device, q, child *node) bool {
 			}
 		}
 		c.reply(q, s.createGroup(d, str(child, "subject"), members).node())
+	case "set leave":
+		var left []node
+		for _, one := range child.GetChildrenByTag("group") {
+			if g := s.groups[jid(&one, "id").User]; g != nil {
+				s.changeMembers(g, d, "remove", []*account{d.owner})
+				left = append(left, n("group", attrs{"id": g.jid}))
+			}
+		}
+		c.reply(q, n("leave", nil, left...))
 	default:
 		return false
 	}

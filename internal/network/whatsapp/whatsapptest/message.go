@@ -17,6 +17,7 @@ type outgoing struct {
 	trace    *Trace
 
 	ciphertexts map[*device][]node
+	shared      []node // readable by all members of a group
 	extra       []node // sent in clear
 }
 
@@ -35,9 +36,9 @@ func (s *Server) handleMessage(c *conn, d *device, m *node) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.parseMessage(d, m)
+	out, code := s.parseMessage(d, m)
 	if out == nil {
-		c.refuseMessage(m, 404)
+		c.refuseMessage(m, code)
 		return
 	}
 	if s.isRetry(m) {
@@ -56,7 +57,7 @@ func (s *Server) handleMessage(c *conn, d *device, m *node) {
 		c.refuseMessage(m, f.code)
 		return
 	}
-	if r := recipient; r != d.owner && r.strangers != 0 && !r.wroteTo[d.owner] {
+	if r := recipient; r != nil && r != d.owner && r.strangers != 0 && !r.wroteTo[d.owner] {
 		c.refuseMessage(m, r.strangers)
 		return
 	}
@@ -71,7 +72,9 @@ func (s *Server) handleMessage(c *conn, d *device, m *node) {
 		return // the same message again, because the client missed our ack
 	}
 	out.trace.accepted = true
-	d.owner.wroteTo[recipient] = true
+	if recipient != nil {
+		d.owner.wroteTo[recipient] = true
+	}
 	s.deliverAll(out)
 }
 
@@ -85,21 +88,33 @@ func (s *Server) isRetry(m *node) bool {
 	return ok && str(&enc, "count") != ""
 }
 
-// parseMessage reads the message of a client to a contact; nil: there is no such contact.
-func (s *Server) parseMessage(d *device, m *node) *outgoing {
+// parseMessage reads the message of a client to a contact or a group; nil: there is no such contact or group, with the code of
+// the error.
+func (s *Server) parseMessage(d *device, m *node) (*outgoing, int) {
 	out := &outgoing{
 		id: str(m, "id"), kind: str(m, "type"), chat: jid(m, "to"), from: d,
 		peer: str(m, "category") == "peer", edit: str(m, "edit"), ciphertexts: map[*device][]node{},
 	}
-	a := s.find(out.chat)
-	if a == nil {
-		return nil
+	target := out.chat.User
+	if out.chat.Server == types.GroupServer {
+		if out.group = s.groups[out.chat.User]; out.group == nil {
+			return nil, 404
+		}
+		if !slices.Contains(out.group.members, d.owner) {
+			return nil, 403
+		}
+	} else {
+		a := s.find(out.chat)
+		if a == nil {
+			return nil, 404
+		}
+		addPeers(d.owner, a)
+		target = a.number
 	}
-	addPeers(d.owner, a)
-	out.trace = s.traces.get(out.id, d.owner.number, a.number)
+	out.trace = s.traces.get(out.id, d.owner.number, target)
 	out.trace.Peer = out.peer
 	s.sortParts(out, m)
-	return out
+	return out, 0
 }
 
 // sortParts sorts the parts of a message by recipient and counts ciphertexts.
@@ -110,7 +125,7 @@ func (s *Server) sortParts(out *outgoing, m *node) {
 			return
 		}
 		out.trace.Ciphertexts++
-		if to != out.from.owner || to.number == out.trace.To {
+		if to == nil || to != out.from.owner || to.number == out.trace.To {
 			out.trace.ForRecipient++
 		}
 	}
@@ -126,7 +141,10 @@ func (s *Server) sortParts(out *outgoing, m *node) {
 				}
 			}
 		case "enc":
-			if d := s.directTarget(m); d != nil {
+			if str(&part, "type") == "skmsg" {
+				out.shared = append(out.shared, part)
+				count(nil)
+			} else if d := s.directTarget(m); d != nil {
 				out.ciphertexts[d] = append(out.ciphertexts[d], part)
 				count(d.owner)
 			}
@@ -152,6 +170,12 @@ func (s *Server) ackAttrs(out *outgoing, m *node) attrs {
 	if out.peer {
 		return a
 	}
+	if out.group != nil {
+		if hash := devicesHash(out.group.addresses()); hash != str(m, "phash") {
+			a["phash"] = hash
+		}
+		return a
+	}
 	recipient := s.find(out.chat)
 	ours := out.from.owner.addresses(out.chat)
 	if recipient != out.from.owner {
@@ -170,6 +194,17 @@ func (s *Server) ackAttrs(out *outgoing, m *node) attrs {
 
 // deliverAll delivers a message to every device that can read a part of it. The caller holds the lock.
 func (s *Server) deliverAll(out *outgoing) {
+	if len(out.shared) > 0 {
+		for _, m := range out.group.members {
+			for _, d := range m.devices {
+				if d != out.from {
+					out.trace.delivery(d) // it is expected there
+					s.deliver(d, s.envelope(out, d), out.trace)
+				}
+			}
+		}
+		return
+	}
 	for d := range out.ciphertexts {
 		if !d.owner.blocks(out.from.owner) {
 			s.deliver(d, s.envelope(out, d), out.trace)
@@ -206,7 +241,7 @@ func (s *Server) envelope(out *outgoing, to *device) node {
 		a["from"] = from
 		setOther(a, "sender", from, sender)
 	}
-	return n("message", a, slices.Concat(out.ciphertexts[to], out.extra)...)
+	return n("message", a, slices.Concat(out.ciphertexts[to], out.shared, out.extra)...)
 }
 
 func setOther(a attrs, key string, used types.JID, who *account) {

@@ -22,11 +22,13 @@ func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 	if sender == nil {
 		return // unlinked since it wrote
 	}
-	enc := stanza.GetChildByTag("enc")
-	got, err := m.decrypt(ctx, sender, &enc)
+	got, enc, err := m.decryptAll(ctx, sender, stanza)
 	if err != nil {
-		p.requestRetry(m, q, &enc, err)
+		p.requestRetry(m, q, enc, err)
 		return
+	}
+	if got == nil {
+		return // only a key
 	}
 	p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Decrypted++ })
 	if str(stanza, "category") == "peer" {
@@ -38,6 +40,30 @@ func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 	if !msg.FromMe {
 		p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
 	}
+}
+
+// decryptAll decrypts the parts of a stanza: in a group, the key and the message. It returns the part that it could not read.
+func (m *simDevice) decryptAll(ctx context.Context, sender *device, stanza *node) (got *waE2E.Message, failed *node, err error) {
+	group := ""
+	if from := jid(stanza, "from"); from.Server == types.GroupServer {
+		group = from.String()
+	}
+	for _, enc := range stanza.GetChildrenByTag("enc") {
+		msg, err := m.decrypt(ctx, sender, group, &enc)
+		if err != nil {
+			return nil, &enc, err
+		}
+		key := msg.GetSenderKeyDistributionMessage()
+		if key != nil {
+			if err := m.storeSenderKey(ctx, sender, key); err != nil {
+				return nil, &enc, err
+			}
+		}
+		if msg.SenderKeyDistributionMessage = nil; key == nil || proto.Size(msg) > 0 {
+			got = msg
+		}
+	}
+	return got, nil, nil
 }
 
 // author is the device that a stanza comes from, also in a group; nil: it is unlinked.
@@ -263,7 +289,16 @@ func (p *Phone) resend(ctx context.Context, m *simDevice, to *device, r *node) {
 	retry := r.GetChildByTag("retry")
 	count, _ := strconv.Atoi(str(&retry, "count"))
 	m.store.deleteSession(address(to))
-	plain, err := proto.Marshal(msg.raw)
+	raw := msg.raw
+	if msg.group != nil {
+		_, key, err := m.encryptGroup(ctx, msg.chat.String(), nil)
+		if err != nil {
+			return
+		}
+		raw = proto.CloneOf(raw)
+		raw.SenderKeyDistributionMessage = key.SenderKeyDistributionMessage
+	}
+	plain, err := proto.Marshal(raw)
 	if err != nil {
 		return
 	}

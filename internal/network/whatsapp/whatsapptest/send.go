@@ -183,6 +183,17 @@ func (p *Phone) encryptAll(ctx context.Context, out *outgoing, targets []*device
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
+	if out.group != nil {
+		shared, key, err := p.main.encryptGroup(ctx, out.chat.String(), plain)
+		if err != nil {
+			return err
+		}
+		out.shared = []node{shared}
+		if plain, err = proto.Marshal(key); err != nil {
+			return fmt.Errorf("encode key: %w", err)
+		}
+		own = plain
+	}
 	for _, d := range targets {
 		text := plain
 		if d.owner == p.account && out.chat != p.account.lidJID(0) {

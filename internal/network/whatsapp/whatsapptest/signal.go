@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"go.mau.fi/libsignal/ecc"
+	"go.mau.fi/libsignal/groups"
+	grouprecord "go.mau.fi/libsignal/groups/state/record"
 	"go.mau.fi/libsignal/keys/identity"
 	"go.mau.fi/libsignal/keys/prekey"
 	"go.mau.fi/libsignal/protocol"
@@ -34,6 +36,7 @@ type keyring struct {
 	lastKey  uint32
 	oneTime  map[uint32]*keys.PreKey
 	sessions map[string][]byte
+	senders  map[string][]byte // sender keys, by group and author
 }
 
 type ownKeys struct {
@@ -48,7 +51,7 @@ func newKeyring(registration uint32) *keyring {
 			identity := keys.NewKeyPair()
 			return ownKeys{identity, identity.CreateSignedPreKey(1)}
 		}),
-		oneTime: map[uint32]*keys.PreKey{}, sessions: map[string][]byte{},
+		oneTime: map[uint32]*keys.PreKey{}, sessions: map[string][]byte{}, senders: map[string][]byte{},
 	}
 }
 
@@ -141,6 +144,24 @@ func (k *keyring) LoadSignedPreKey(_ context.Context, id uint32) (*record.Signed
 	return record.NewSignedPreKey(id, 0, pair(&signed.KeyPair), *signed.Signature, store.SignalProtobufSerializer.SignedPreKeyRecord), nil
 }
 
+func (k *keyring) StoreSenderKey(_ context.Context, name *protocol.SenderKeyName, r *grouprecord.SenderKey) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.senders[name.GroupID()+" "+name.Sender().String()] = r.Serialize()
+	return nil
+}
+
+func (k *keyring) LoadSenderKey(_ context.Context, name *protocol.SenderKeyName) (*grouprecord.SenderKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := store.SignalProtobufSerializer
+	raw := k.senders[name.GroupID()+" "+name.Sender().String()]
+	if raw == nil {
+		return grouprecord.NewSenderKey(s.SenderKeyRecord, s.SenderKeyState), nil
+	}
+	return grouprecord.NewSenderKeyFromBytes(raw, s.SenderKeyRecord, s.SenderKeyState)
+}
+
 func pair(k *keys.KeyPair) *ecc.ECKeyPair {
 	return ecc.NewECKeyPair(ecc.NewDjbECPublicKey(*k.Pub), ecc.NewDjbECPrivateKey(*k.Priv))
 }
@@ -202,7 +223,7 @@ func (m *simDevice) startSession(ctx context.Context, builder *session.Builder, 
 // errNoKeys is why nothing can be sent to a client that was linked but has not been online yet.
 var errNoKeys = errors.New("the device has no keys on the server")
 
-func (m *simDevice) decrypt(ctx context.Context, from *device, enc *node) (*waE2E.Message, error) {
+func (m *simDevice) decrypt(ctx context.Context, from *device, group string, enc *node) (*waE2E.Message, error) {
 	raw := content(*enc)
 	ser := store.SignalProtobufSerializer
 	var plain []byte
@@ -220,6 +241,12 @@ func (m *simDevice) decrypt(ctx context.Context, from *device, enc *node) (*waE2
 			if known, err = m.store.LoadSession(ctx, address(from)); err == nil {
 				plain, err = m.decryptWith(ctx, from, known, sealed)
 			}
+		}
+	case "skmsg":
+		var sealed *protocol.SenderKeyMessage
+		if sealed, err = protocol.NewSenderKeyMessageFromBytes(raw, ser.SenderKeyMessage); err == nil {
+			name := protocol.NewSenderKeyName(group, address(from))
+			plain, err = groups.NewGroupCipher(groups.NewGroupSessionBuilder(m.store, ser), name, m.store).Decrypt(ctx, sealed)
 		}
 	default:
 		err = fmt.Errorf("unknown kind of ciphertext %q", kind)
@@ -283,6 +310,37 @@ func (m *simDevice) decryptWith(ctx context.Context, from *device, known *record
 		}
 	}
 	return nil, err
+}
+
+// encryptGroup encrypts for a group and returns the key that each member needs.
+func (m *simDevice) encryptGroup(ctx context.Context, group string, plain []byte) (node, *waE2E.Message, error) {
+	ser := store.SignalProtobufSerializer
+	builder := groups.NewGroupSessionBuilder(m.store, ser)
+	name := protocol.NewSenderKeyName(group, address(m.device))
+	distribution, err := builder.Create(ctx, name)
+	if err != nil {
+		return node{}, nil, fmt.Errorf("make a sender key: %w", err)
+	}
+	sealed, err := groups.NewGroupCipher(builder, name, m.store).Encrypt(ctx, pad(plain))
+	if err != nil {
+		return node{}, nil, fmt.Errorf("encrypt for a group: %w", err)
+	}
+	key := &waE2E.Message{SenderKeyDistributionMessage: &waE2E.SenderKeyDistributionMessage{
+		GroupID: proto.String(group), AxolotlSenderKeyDistributionMessage: distribution.Serialize(),
+	}}
+	return node{Tag: "enc", Attrs: attrs{"v": "2", "type": "skmsg"}, Content: sealed.SignedSerialize()}, key, nil
+}
+
+// storeSenderKey stores the group key of a member.
+func (m *simDevice) storeSenderKey(ctx context.Context, from *device, d *waE2E.SenderKeyDistributionMessage) error {
+	ser := store.SignalProtobufSerializer
+	key, err := protocol.NewSenderKeyDistributionMessageFromBytes(d.GetAxolotlSenderKeyDistributionMessage(),
+		ser.SenderKeyDistributionMessage)
+	if err != nil {
+		return fmt.Errorf("read a sender key: %w", err)
+	}
+	name := protocol.NewSenderKeyName(d.GetGroupID(), address(from))
+	return groups.NewGroupSessionBuilder(m.store, ser).Process(ctx, name, key)
 }
 
 // pad adds up to fifteen bytes, each with the length of the padding.
