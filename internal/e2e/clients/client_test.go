@@ -70,7 +70,7 @@ func development(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
 	program, data := filepath.Join(dir, "parley"), filepath.Join(dir, "data")
-	command(t, root, []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "./cmd/parley")
+	command(t, root, nil, "go", "build", "-o", program, "./cmd/parley")
 	ctx, stop := context.WithCancel(context.Background())
 	server := exec.CommandContext(ctx, program, "dev", "--data", data, "--listen", "127.0.0.1:0", "--no-open")
 	server.Cancel = func() error { return server.Process.Signal(os.Interrupt) }
