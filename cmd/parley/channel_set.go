@@ -84,8 +84,7 @@ func (c *cli) channelAllow() *cobra.Command {
 		Short: "Restrict the numbers that a channel may write to",
 		Long: `Restrict the numbers and groups that a channel may write to. Once one is on the list, all others are rejected.
 --everybody removes the list.`,
-		Example: `  parley channel allow toko +6281298765432
-  parley channel allow toko 120363020000000001@g.us
+		Example: `  parley channel allow toko +6281298765432 120363020000000001@g.us
   parley channel allow toko --everybody`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if everybody && len(args) > 1 {

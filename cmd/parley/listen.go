@@ -151,7 +151,7 @@ type streamEvent struct {
 		ID        string       `json:"id"`
 		Type      string       `json:"type"`
 		Body      string       `json:"body"`
-		FromMe    string       `json:"from_me"`
+		FromMe    any          `json:"from_me"` // a string in events of messages, else a boolean
 		Status    string       `json:"status"`
 		Error     *sendFailure `json:"error"`
 		Was       string       `json:"was"`
@@ -178,7 +178,7 @@ func (e *streamEvent) chat() string { return string(e.Channel) + " " + e.Data.Co
 // summary describes an event without its text, safe for a terminal.
 func (e *streamEvent) summary() string {
 	from, to := contactName(e.Data.ContactID), string(e.Channel)
-	if e.Data.FromMe == "true" && e.Data.Reaction == nil && e.Data.Vote == nil {
+	if fmt.Sprint(e.Data.FromMe) == "true" && e.Data.Reaction == nil && e.Data.Vote == nil {
 		from, to = to, from
 	}
 	way := from + " → " + to

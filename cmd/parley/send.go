@@ -20,8 +20,7 @@ func (c *cli) send() *cobra.Command {
 token's channel sends it.
 With --image, --file or --voice it sends that file; TEXT is then its caption and may be left out.`,
 		Example: `  parley send demo +6281234567890 'Halo!'
-  parley send demo +6281234567890 'Foto baru' --image photo.jpg
-  parley send demo 120363020000000001@g.us 'Halo semua!'`,
+  parley send demo 120363020000000001@g.us 'Foto baru' --image photo.jpg`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(file.image)+len(file.file)+len(file.voice) > len(file.path()) {
 				return fail(exitUsage, "Send one file: with --image, --file or --voice.")

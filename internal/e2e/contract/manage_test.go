@@ -171,7 +171,7 @@ func manageBadChannels(t *testing.T, e *parleytest.Env, admin parleytest.Option)
 		{`{"code":"bad","settings":{"retention":"a week"}}`, []string{"settings.retention"}},
 		{`{"code":"bad","settings":{"allow_only":"6282000000001@c.us"}}`, []string{"settings.allow_only"}},
 		{`{"code":"bad","settings":{"allow_only":` + many + `}}`, []string{"settings.allow_only"}},
-		{`{"code":"bad","settings":{"allow_only":[1,"x","6282000000001@c.us",null,"1@g.us"]}}`,
+		{`{"code":"bad","settings":{"allow_only":[1,"x","6282000000001@c.us",null,"x@g.us","1@g.us"]}}`,
 			[]string{"settings.allow_only.0", "settings.allow_only.1", "settings.allow_only.3", "settings.allow_only.4"}},
 		{`{"code":"BAD","name":"","network":"smoke","settings":{"pace":1,"ttl":1,"retention":1,"allow_only":1}}`,
 			[]string{"code", "name", "network", "settings.pace", "settings.ttl", "settings.retention", "settings.allow_only"}},
