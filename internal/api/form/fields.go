@@ -27,7 +27,8 @@ func (f Form) Contact(name string) parley.ContactID {
 	case err == nil:
 		return id
 	case err == parley.ErrGroupID:
-		f.Fail(name, "names a group. Send the id of a group as group_id. A contact is digits followed by @c.us, for example %s.", ExampleContact)
+		f.Fail(name, "names a group. Where groups are allowed, send its id as group_id. A contact is digits followed by @c.us, for example %s.",
+			ExampleContact)
 	case contactPattern.MatchString(s):
 		f.Fail(name, "must be %d to %d characters long.", parley.MinContactID, parley.MaxContactID)
 	default:

@@ -10,8 +10,8 @@ import (
 	"parley/internal/parleytest"
 )
 
-var bubbleKeys = []string{"from_phone", "contact_id", "group_id", "message_id", "id", "type", "body", "codes", "links", "preview", "media", "location",
-	"contacts", "poll", "votes", "reactions", "reply_to", "deleted", "status", "timestamp", "copies"}
+var bubbleKeys = []string{"from_phone", "contact_id", "group_id", "message_id", "id", "type", "body", "codes", "links", "preview",
+	"media", "location", "contacts", "poll", "votes", "reactions", "reply_to", "deleted", "status", "timestamp", "copies"}
 
 // TestSandboxChat holds what a phone shows to the contract.
 func TestSandboxChat(t *testing.T) {

@@ -28,7 +28,8 @@ func TestSandboxMessages(t *testing.T) {
 	}
 }
 
-var arrivedKeys = []string{"message_id", "type", "body", "codes", "links", "media", "reply_to", "status", "timestamp", "copies", "cursor"}
+var arrivedKeys = []string{"message_id", "group_id", "type", "body", "codes", "links", "media", "reply_to", "status", "timestamp", "copies",
+	"cursor"}
 
 // sandboxArrivals checks every kind of message as it reaches a phone.
 func sandboxArrivals(t *testing.T, e *parleytest.Env) {

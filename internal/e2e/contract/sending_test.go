@@ -383,7 +383,7 @@ func (ep endpoint) expectContacts(t *testing.T, e *parleytest.Env) {
 	}
 	part(t, e, "contact is a group", func(e *parleytest.Env) {
 		a := expectInvalid(ep.call(e, ep.body.with("contact_id", "120363020000000001@g.us")), "contact_id")
-		expectSentence(a, "contact_id", "you cannot send to groups")
+		expectSentence(a, "contact_id", "send its id as group_id")
 	})
 }
 

@@ -29,6 +29,7 @@ func TestEventsAreAsDescribed(t *testing.T) {
 	l := openLog(t, e)
 	converse(l)
 	gather(l)
+	changeGroup(l)
 	lose(l)
 	useCodes(l)
 	useLinks(l)
@@ -182,6 +183,14 @@ func converse(l *eventLog) {
 func (l *eventLog) send(kind, body string) *parleytest.Response {
 	l.T.Helper()
 	return l.Post("/api/send-message/"+kind, strings.ReplaceAll(body, "AYU", ayu)).Expect(http.StatusOK)
+}
+
+// changeGroup makes a group, which a member then leaves.
+func changeGroup(l *eventLog) {
+	l.T.Helper()
+	group := l.Post("/api/groups/create", `{"name":"Picnic","participants":["`+ayu+`"]}`).Expect(http.StatusOK).Text("data.id")
+	l.Post("/api/sandbox/phones/6281234567890/group", `{"group_id":"`+group+`","action":"leave"}`).Expect(http.StatusOK)
+	l.expect(parley.GroupChanged, `"group_id":"`+group, `"contact_id":"`+ayu, `"removed":["`+ayu)
 }
 
 // gather reacts, votes and deletes, both ways and back.
