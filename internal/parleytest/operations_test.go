@@ -115,6 +115,10 @@ func TestEveryOperation(t *testing.T) {
 	do("HEAD", "/api/events", "")
 	do("GET", "/openapi.yaml", "", As(""))
 	do("GET", "/api/sandbox/listeners?type=message.received", "")
+	do("GET", "/api/events/recent?limit=5", "")
+	do("GET", "/api/messages?q=Hello", "")
+	do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},`+
+		`"clientInfo":{"name":"test","version":"1"}}}`, With("Accept", "application/json, text/event-stream"))
 
 	// Working with messages.
 	mine := `{"message_id":"` + first.Text("data.message_id") + `"`
@@ -193,6 +197,7 @@ func TestEveryOperation(t *testing.T) {
 		admin)
 	do("GET", "/api/channel/health", "", As(token.Text("data.token")))
 	do("GET", "/api/manage/tokens", "", admin)
+	do("PATCH", "/api/manage/tokens/"+token.Text("data.id"), `{"name":"Shop"}`, admin)
 	do("DELETE", "/api/manage/tokens/"+token.Text("data.id"), "", admin)
 	do("POST", "/api/manage/channels/shop/logout", "", admin)
 	do("POST", "/api/manage/channels/shop/pair", "", admin)
@@ -222,11 +227,14 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/channel/health", "", As(e.Global), On("shop"))
 	do("POST", "/api/manage/channels/shop/start", "", admin)
 	do("GET", "/api/manage/channels/shop/timeline", "", admin)
-	for _, path := range []string{"server", "overview", "doctor", "nodes"} {
+	for _, path := range []string{"server", "overview", "doctor", "nodes", "me", "events/recent", "audit", "sessions"} {
 		do("GET", "/api/manage/"+path, "", admin)
 	}
 	e.Post("/api/manage/nodes/1/drain", "", admin).Expect(http.StatusBadRequest) // for nodes on PostgreSQL only
 	done["POST /api/manage/nodes/{id}/drain"] = true
+	do("DELETE", "/api/manage/sessions", "", admin)
+	e.Delete("/api/manage/sessions/none", admin).Expect(http.StatusNotFound)
+	done["DELETE /api/manage/sessions/{id}"] = true
 	do("PATCH", "/api/manage/log-level", `{"level":"debug","minutes":1}`, admin)
 	do("POST", "/api/manage/backup", "", admin)
 	do("GET", "/api/manage/backup/file", "", admin)
