@@ -56,7 +56,7 @@ func TestSignInByLink(t *testing.T) {
 
 			// The same link a second time, in another browser.
 			other := newPage(t, c.URL, newTab(t, nil))
-			other.allow("401")
+			other.allow("409")
 			other.visit(link)
 			other.see("used")
 			if at := eval[string](other, `location.pathname + location.hash`); at != "/console/login" {
