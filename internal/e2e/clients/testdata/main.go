@@ -28,9 +28,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const ayu = "6281234567890@c.us"
+	ayu := client.ToContact("6281234567890@c.us")
 
-	sent, err := parley.SendTextWithResponse(ctx, nil, client.TextRequest{ContactId: ayu, Message: "Hello"})
+	sent, err := parley.SendTextWithResponse(ctx, nil, client.TextRequest{ContactId: &ayu, Message: "Hello"})
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("sent", sent.JSON200.Data.MessageId, sent.JSON200.Data.Status)
 
-	chat, err := parley.ReadChatWithResponse(ctx, &client.ReadChatParams{ContactId: ayu})
+	chat, err := parley.ReadChatWithResponse(ctx, &client.ReadChatParams{ContactId: &ayu})
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("read", chat.JSON200.Meta.Total)
 
-	wrong, err := parley.SendTextWithResponse(ctx, nil, client.TextRequest{ContactId: "+62 812"})
+	wrong, err := parley.SendTextWithResponse(ctx, nil, client.TextRequest{ContactId: new(client.ToContact("+62 812"))})
 	if err != nil {
 		return err
 	}
