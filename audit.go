@@ -8,6 +8,9 @@ import (
 // AuditRetention is how long entries of the audit log are stored.
 const AuditRetention = 365 * 24 * time.Hour
 
+// AuditSend is the action of a message that was sent from the console. Its object is the bare id of the message.
+const AuditSend = "message.send"
+
 // ActorKind says who did something.
 type ActorKind string
 

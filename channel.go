@@ -23,9 +23,10 @@ type Channel struct {
 	ID        int64  // chosen by the store and never used again, even for a later channel with the same code
 	Name      string // shown to people
 	Network   NetworkName
-	Number    string // the account's own phone number in digits; empty before it is known
-	PhoneName string // what the account calls itself; empty before it is known
-	Enabled   bool   // false after "stop"
+	Number    string   // the account's own phone number in digits; empty before it is known
+	PhoneName string   // what the account calls itself; empty before it is known
+	Enabled   bool     // false after "stop"
+	Labels    []string // sorted, in the form of [ParseLabel]
 	Settings  ChannelSettings
 	CreatedAt time.Time
 

@@ -44,6 +44,35 @@ type Chat struct {
 	Archived bool
 }
 
+// ChatQuery selects chats. Without contacts and a number it selects all.
+type ChatQuery struct {
+	Channel  ChannelCode // empty: of all channels
+	Contacts []ContactID // with any of these contacts or groups
+	Number   string      // or with a number that begins with these digits
+	Before   ChatCursor  // zero: from the newest on
+	Limit    int
+}
+
+// ChatCursor is a position in the list of chats, newest first.
+type ChatCursor struct {
+	Minute int64 // of the chat's last activity, since 1970
+	ID     int64 // of the chat
+}
+
+// ChatSummary is a chat with its last message.
+type ChatSummary struct {
+	Channel  ChannelCode
+	Chat     ContactID // the contact, or the group
+	Archived bool
+	Messages int64
+	Unread   int // received messages since the last one that was read or sent; at most [MaxUnread]
+	Last     Message
+	Cursor   ChatCursor
+}
+
+// MaxUnread is how many unread messages of a chat are counted.
+const MaxUnread = 10
+
 // Page is a window on a list: Limit rows after skipping Offset.
 type Page struct {
 	Limit  int

@@ -15,12 +15,14 @@ const (
 	KindVideo    Kind = "video"
 	KindFile     Kind = "file"
 	KindVoice    Kind = "voice"
+	KindSticker  Kind = "sticker"
 	KindLocation Kind = "location"
 	KindPoll     Kind = "poll"
 	KindContact  Kind = "contact"
 
 	// Operations: not part of the history.
 	KindReaction Kind = "reaction"
+	KindEdit     Kind = "edit"
 	KindSeen     Kind = "seen"
 	KindDelete   Kind = "delete"
 	KindStar     Kind = "star"
@@ -29,7 +31,7 @@ const (
 
 func (k Kind) InHistory() bool {
 	switch k {
-	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindLocation, KindPoll, KindContact:
+	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact:
 		return true
 	}
 	return false
@@ -37,7 +39,7 @@ func (k Kind) InHistory() bool {
 
 func (k Kind) IsMedia() bool {
 	switch k {
-	case KindImage, KindVideo, KindFile, KindVoice:
+	case KindImage, KindVideo, KindFile, KindVoice, KindSticker:
 		return true
 	}
 	return false
@@ -91,6 +93,7 @@ type Media struct {
 	Seconds   int    `json:"seconds,omitempty"`
 	Waveform  []byte `json:"waveform,omitempty"`  // 64 values, 0 to 100
 	Thumbnail []byte `json:"thumbnail,omitempty"` // JPEG
+	Animated  bool   `json:"animated,omitempty"`  // of a sticker
 
 	// FetchAt is when an inbound file is tried next; zero: it is not waiting to be fetched. It is read from
 	// the store, which has it beside the message.
@@ -141,6 +144,11 @@ type Voice struct {
 	Media Media `json:"media"`
 }
 
+// Sticker is a picture without a caption or a frame: WebP, still or animated.
+type Sticker struct {
+	Media Media `json:"media"`
+}
+
 // Location is a point on the map. Coordinates stay as the caller wrote them.
 type Location struct {
 	Title     string `json:"-"`
@@ -166,9 +174,13 @@ type ContactCard struct {
 	VCard string `json:"vcard"`
 }
 
+// vcardEscapes escapes a value of a vCard. Everything that a reader may take for the end of a line becomes a line break.
+var vcardEscapes = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", `\n`, "\v", `\n`, "\f", `\n`,
+	"\u0085", `\n`, "\u2028", `\n`, "\u2029", `\n`)
+
 // NewContactCard writes a card in the version of vCard that phones understand. Numbers are digits.
 func NewContactCard(name string, numbers []string) ContactCard {
-	escaped := strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", `\n`).Replace(name)
+	escaped := vcardEscapes.Replace(name)
 	lines := []string{"BEGIN:VCARD", "VERSION:3.0", "N:;" + escaped + ";;;", "FN:" + escaped}
 	for _, number := range numbers {
 		lines = append(lines, "TEL;type=CELL;waid="+number+":+"+number)
@@ -181,6 +193,14 @@ type Reaction struct {
 	Emoji  string     `json:"-"`
 	Target MessageRef `json:"target"`
 	Author ContactID  `json:"author,omitempty"` // of the target, in a group
+}
+
+// Edit replaces the text of a message that the channel sent. Its own text is erased once it is confirmed: then the message
+// has it.
+type Edit struct {
+	Body     string      `json:"-"`
+	Target   MessageRef  `json:"target"`
+	Mentions []ContactID `json:"mentions,omitempty"`
 }
 
 // Seen marks a message as read.
@@ -212,10 +232,12 @@ func (Image) Kind() Kind    { return KindImage }
 func (Video) Kind() Kind    { return KindVideo }
 func (File) Kind() Kind     { return KindFile }
 func (Voice) Kind() Kind    { return KindVoice }
+func (Sticker) Kind() Kind  { return KindSticker }
 func (Location) Kind() Kind { return KindLocation }
 func (Poll) Kind() Kind     { return KindPoll }
 func (Contacts) Kind() Kind { return KindContact }
 func (Reaction) Kind() Kind { return KindReaction }
+func (Edit) Kind() Kind     { return KindEdit }
 func (Seen) Kind() Kind     { return KindSeen }
 func (Delete) Kind() Kind   { return KindDelete }
 func (Star) Kind() Kind     { return KindStar }
@@ -227,10 +249,12 @@ func (c Image) Text() string    { return c.Caption }
 func (c Video) Text() string    { return c.Caption }
 func (c File) Text() string     { return c.Caption }
 func (Voice) Text() string      { return "" }
+func (Sticker) Text() string    { return "" }
 func (c Location) Text() string { return c.Title }
 func (c Poll) Text() string     { return c.Title }
 func (c Contacts) Text() string { return c.Title }
 func (c Reaction) Text() string { return c.Emoji }
+func (c Edit) Text() string     { return c.Body }
 func (Seen) Text() string       { return "" }
 func (Delete) Text() string     { return "" }
 func (Star) Text() string       { return "" }
@@ -246,6 +270,8 @@ func MediaOf(c Content) *Media {
 	case File:
 		return &c.Media
 	case Voice:
+		return &c.Media
+	case Sticker:
 		return &c.Media
 	}
 	return nil
@@ -266,8 +292,35 @@ func WithMedia(c Content, m Media) Content {
 	case Voice:
 		c.Media = m
 		return c
+	case Sticker:
+		c.Media = m
+		return c
 	}
 	return c
+}
+
+// EditWindow is for how long after it was sent a text can be edited.
+const EditWindow = 15 * time.Minute
+
+// Edited returns a content with the text or caption of another one. It returns false if it has none that can be edited, or
+// if the other one is of another kind; a caption may also be edited with a text.
+func Edited(c, by Content) (Content, bool) {
+	text, isText := by.(Text)
+	same := isText || by.Kind() == c.Kind()
+	switch c := c.(type) {
+	case Text:
+		return Text{Body: text.Body, Mentions: text.Mentions}, isText
+	case Image:
+		c.Caption = by.Text()
+		return c, same
+	case Video:
+		c.Caption = by.Text()
+		return c, same
+	case File:
+		c.Caption = by.Text()
+		return c, same
+	}
+	return c, false
 }
 
 // EncodeContent returns what is stored of a content besides its kind and text: nil where that is all,
@@ -301,6 +354,8 @@ func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 		return decode(data, File{Caption: text})
 	case KindVoice:
 		return decode(data, Voice{})
+	case KindSticker:
+		return decode(data, Sticker{})
 	case KindLocation:
 		return decode(data, Location{Title: text})
 	case KindPoll:
@@ -309,6 +364,8 @@ func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 		return decode(data, Contacts{Title: text})
 	case KindReaction:
 		return decode(data, Reaction{Emoji: text})
+	case KindEdit:
+		return decode(data, Edit{Body: text})
 	case KindSeen:
 		return decode(data, Seen{})
 	case KindDelete:

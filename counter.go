@@ -20,10 +20,24 @@ const (
 	CountApproved       Counter = "approved" // codes and links
 	CountWebhookDone    Counter = "webhook_delivered"
 	CountWebhookFailed  Counter = "webhook_failed"
-	// How long messages took, counted in buckets: see [Counter.Bucket].
+	// CountAttemptFailed counts failed attempts to deliver to a webhook. The successful ones are CountWebhookDone.
+	CountAttemptFailed Counter = "webhook_attempt_failed"
+	// How long messages and attempts took, counted in buckets: see [Counter.Bucket].
 	CountToSent      Counter = "to_sent"
 	CountToDelivered Counter = "to_delivered"
+	CountWebhookTook Counter = "webhook_took"
 )
+
+// CountFailedFor counts the failed messages with one reason.
+func CountFailedFor(reason FailureCode) Counter { return CountFailed + "_" + Counter(reason) }
+
+// CounterQuery selects counters in steps of time.
+type CounterQuery struct {
+	Channel ChannelCode   // empty: all together
+	Webhook WebhookID     // empty: all together
+	From    time.Time     // a multiple of Step
+	Step    time.Duration // in minutes, or in hours
+}
 
 // TimeBounds are the upper bounds of the buckets that times are counted in. What took longer is in a last one.
 var TimeBounds = []time.Duration{

@@ -18,6 +18,7 @@ type Message struct {
 	Request string    // the id of the request that sent it; empty: none did
 	// IdempotencyKey is the one that the request had; empty: none.
 	IdempotencyKey string
+	Token          TokenID // of the request that sent it; empty: a console session, a contact or the phone itself did
 
 	Status  Status
 	Failure *Failure // why, when Status is Failed
@@ -35,6 +36,8 @@ type Message struct {
 
 	Starred   bool
 	Reactions []string // filled where history is read
+	// OwnReaction is the channel's own emoji among them, filled with them; empty: none.
+	OwnReaction string
 	// QuotedBody is the text of the message that ReplyTo names, filled where history is read; empty: it is not stored.
 	QuotedBody string
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ func (c *cli) channel() *cobra.Command {
 
 func (c *cli) channelCreate() *cobra.Command {
 	var name, network, hook string
+	var labels []string
 	cmd := &cobra.Command{
 		Use:   "create CODE",
 		Short: "Create a channel",
@@ -44,6 +46,9 @@ phones. With --webhook, add a webhook for its events too, and print the webhook'
 			}
 			body := texts("name", name)
 			body["code"], body["network"] = args[0], network
+			if len(labels) > 0 {
+				body["labels"] = labels
+			}
 			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("channels"), body, nil)
 				if isInvalid(err) {
@@ -62,6 +67,7 @@ phones. With --webhook, add a webhook for its events too, and print the webhook'
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "display name (default: the code)")
+	cmd.Flags().StringSliceVar(&labels, "label", nil, "a label to find it by; may be repeated")
 	cmd.Flags().StringVar(&network, "network", string(parley.Sandbox), "the chat network: sandbox or whatsapp")
 	cmd.Flags().StringVar(&hook, "webhook", "", "an address that receives the channel's events")
 	return cmd
@@ -102,10 +108,41 @@ func (c *cli) hintCreated(code, network string, chosen bool) {
 }
 
 func (c *cli) channelList() *cobra.Command {
-	return newList(c, "List the channels", "channel", []any{"code", "name", "network", "status", "number", "since"},
-		func(ch *client.Channel) []any {
-			return []any{ch.Code, ch.Name, ch.Network, ch.Status, ch.Number, when(ch.Since)}
-		})
+	var search, status, network, label string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the channels",
+		Long:  "List the channels, by code. Filters narrow the list together.",
+		Example: `  parley channel list --status LOGGED_OUT
+  parley channel list --label jakarta --search toko --json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			query := url.Values{"limit": {"200"}}
+			for name, value := range map[string]string{
+				"search": search, "status": strings.ToUpper(status), "network": network, "label": label,
+			} {
+				if value != "" {
+					query.Set(name, value)
+				}
+			}
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.All(ctx, client.Path("channels"), query, nil)
+				return printRows(c, r, err, []any{"code", "name", "network", "status", "number", "since", "labels"},
+					func(ch *client.Channel) []any {
+						return []any{ch.Code, ch.Name, ch.Network, ch.Status, ch.Number, when(ch.Since), strings.Join(ch.Labels, ", ")}
+					})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&search, "search", "", "only those with this in their code, name or number")
+	cmd.Flags().StringVar(&status, "status", "", "only those in this status, for example LOGGED_OUT")
+	cmd.Flags().StringVar(&network, "network", "", "only those of this network: sandbox or whatsapp")
+	cmd.Flags().StringVar(&label, "label", "", "only those with this label")
+	statuses := make([]string, len(parley.ChannelStatuses))
+	for i, s := range parley.ChannelStatuses {
+		statuses[i] = string(s)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("status", fixed(statuses...)) // fails only without the flag
+	return cmd
 }
 
 func (c *cli) channelShow() *cobra.Command {
@@ -139,7 +176,7 @@ func (c *cli) printChannel(ch *client.Channel) {
 	}
 	c.printLines([][2]string{
 		{"code", string(ch.Code)}, {"name", ch.Name}, {"network", string(ch.Network)}, {"number", ch.Number},
-		{"enabled", fmt.Sprint(ch.Enabled)}, {"status", string(ch.Status)}, {"reason", ch.Reason},
+		{"labels", strings.Join(ch.Labels, ", ")}, {"enabled", fmt.Sprint(ch.Enabled)}, {"status", string(ch.Status)}, {"reason", ch.Reason},
 		{"since", when(ch.Since)}, {"created", when(ch.CreatedAt)},
 		{"pace", showPace(ch)}, {"ttl", parley.Duration(ch.Settings.MessageTTL()).String()},
 		{"retention", retention}, {"writes to", allowed},

@@ -12,20 +12,27 @@ import (
 
 func (c *cli) channelSet() *cobra.Command {
 	var name, pace, ttl, retention string
+	var add, remove []string
 	cmd := &cobra.Command{
 		Use:   "set CODE",
-		Short: "Change a channel's name and settings",
+		Short: "Change a channel's name, labels and settings",
 		Example: `  parley channel set toko --name 'Toko Ayu'
-  parley channel set toko --retention 30d --pace 2s`,
+  parley channel set toko --retention 30d --pace 2s --add-label jakarta --remove-label trial`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changed := cmd.Flags().Changed
 			body := map[string]any{}
 			if changed("name") {
 				body["name"] = name
 			}
+			if len(add) > 0 {
+				body["add_labels"] = add
+			}
+			if len(remove) > 0 {
+				body["remove_labels"] = remove
+			}
 			if !changed("pace") && !changed("ttl") && !changed("retention") {
 				if len(body) == 0 {
-					return fail(exitUsage, "nothing to change. Give --name, --pace, --ttl or --retention")
+					return fail(exitUsage, "nothing to change. Give --name, --add-label, --remove-label, --pace, --ttl or --retention")
 				}
 				return c.changeChannel(cmd, args[0], body, nil)
 			}
@@ -46,6 +53,8 @@ func (c *cli) channelSet() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "display name")
+	cmd.Flags().StringSliceVar(&add, "add-label", nil, "a label to add; may be repeated")
+	cmd.Flags().StringSliceVar(&remove, "remove-label", nil, "a label to remove; may be repeated")
 	cmd.Flags().StringVar(&pace, "pace", "", "minimum time between two sends, for example 2s; 0: none; default: the default of its network")
 	cmd.Flags().StringVar(&ttl, "ttl", "", "how long a message may wait to be sent, for example 24h")
 	cmd.Flags().StringVar(&retention, "retention", "", "how long message text is stored, for example 30d; 0: not at all; forever: no limit")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,22 +25,22 @@ func (c *cli) chat() *cobra.Command {
 	var channel string
 	talk := &conversation{cli: c, history: 10, seen: map[string]bool{}}
 	cmd := &cobra.Command{
-		Use:   "chat NUMBER",
-		Short: "Talk to a contact: print what arrives, send what is typed",
-		Long: `Talk to a contact on this terminal: print the last messages and what arrives, and send each line that is typed.
+		Use:   "chat NUMBER|GROUP",
+		Short: "Talk to a contact or a group: print what arrives, send what is typed",
+		Long: `Talk to a contact or a group on this terminal: print the last messages and what arrives, and send each line that is typed.
 Ctrl-D ends it. Where stdin is not a terminal, its lines are sent, and the command ends after the last one;
 with --wait, when a message arrives after it, or after that time.`,
 		Example: `  parley chat +6281234567890 --channel toko
   echo 'Are you there?' | parley chat +6281234567890 --wait 1m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			number, err := digits(args[0])
+			chat, err := chatID(args[0])
 			if err != nil {
 				return err
 			}
 			if talk.client, err = c.onChannel(cmd.Context(), channel); err != nil {
 				return err
 			}
-			return c.explain(cmd.Context(), talk.client, talk.run(cmd.Context(), parley.ContactOf(number)))
+			return c.explain(cmd.Context(), talk.client, talk.run(cmd.Context(), chat))
 		},
 	}
 	cmd.Flags().StringVar(&channel, "channel", "", "the channel that talks (default: the token's channel)")
@@ -49,11 +50,12 @@ with --wait, when a message arrives after it, or after that time.`,
 	return cmd
 }
 
-// conversation is a chat with one contact on a terminal or a pipe.
+// conversation is a chat with one contact or group on a terminal or a pipe.
 type conversation struct {
 	cli     *cli
 	client  *client.Client
-	ids     []string // of the contact: as given, and as the network spells it
+	field   string   // of the chat in requests: contact_id or group_id
+	ids     []string // of the chat: as given and, of a contact, as the network spells it
 	history int
 	wait    time.Duration
 
@@ -64,8 +66,11 @@ type conversation struct {
 	replied chan struct{} // gets one when a message arrives
 }
 
-func (t *conversation) run(ctx context.Context, contact parley.ContactID) error {
-	t.ids = t.client.Spellings(ctx, string(contact))
+func (t *conversation) run(ctx context.Context, chat parley.ContactID) error {
+	t.field, t.ids = "group_id", []string{string(chat)}
+	if !chat.IsGroup() {
+		t.field, t.ids = "contact_id", t.client.Spellings(ctx, string(chat))
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()
@@ -74,7 +79,8 @@ func (t *conversation) run(ctx context.Context, contact parley.ContactID) error 
 	t.replied = make(chan struct{}, 1)
 	events := &stream{cli: t.cli, client: t.client, connected: func() { close(began) },
 		query: url.Values{"types": {strings.Join(typeNames([]parley.EventType{
-			parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted}), ",")}}}
+			parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted,
+			parley.MessageEdited}), ",")}}}
 	t.mu.Lock() // what arrives while the history is read is printed after it
 	following.Go(func() { ended <- events.follow(ctx, t.on) })
 	select {
@@ -149,7 +155,7 @@ func (t *conversation) printHistory(ctx context.Context) error {
 		return nil
 	}
 	var records []json.RawMessage
-	query := url.Values{"contact_id": {t.ids[0]}, "limit": {strconv.Itoa(t.history)}}
+	query := url.Values{t.field: {t.ids[0]}, "limit": {strconv.Itoa(t.history)}}
 	if _, err := t.client.Get(ctx, "/api/chat/detail", query, &records); err != nil {
 		return asUsage(err)
 	}
@@ -167,6 +173,7 @@ func (t *conversation) printHistory(ctx context.Context) error {
 // chatLine is a message of a chat.
 type chatLine struct {
 	MessageID string       `json:"message_id"`
+	ContactID string       `json:"contact_id"` // in a group who wrote it
 	Type      string       `json:"type"`
 	FromMe    string       `json:"from_me"`
 	Body      string       `json:"body"`
@@ -179,7 +186,7 @@ func (t *conversation) print(raw []byte, m chatLine) {
 		fmt.Fprintf(t.cli.out, "%s\n", raw)
 		return
 	}
-	who, text := contactName(t.ids[0]), app.Plain(m.Body)
+	who, text := t.author(m.ContactID), app.Plain(m.Body)
 	if m.FromMe == "true" {
 		who = "you"
 	}
@@ -192,9 +199,17 @@ func (t *conversation) print(raw []byte, m chatLine) {
 	fmt.Fprintf(t.cli.out, "%s  %s: %s\n", clock(m.Timestamp), who, text)
 }
 
-// on prints what happens in the chat.
+// author names who wrote: in a group one of its members.
+func (t *conversation) author(contact string) string {
+	if t.field == "contact_id" {
+		contact = t.ids[0]
+	}
+	return contactName(contact)
+}
+
+// on prints what happens in the chat. What a contact writes in a group is not in the chat with the contact.
 func (t *conversation) on(e streamEvent) error {
-	if !slices.Contains(t.ids, e.Data.ContactID) {
+	if !slices.Contains(t.ids, cmp.Or(e.Data.GroupID, e.Data.ContactID)) {
 		return nil
 	}
 	t.mu.Lock()
@@ -215,9 +230,11 @@ func (t *conversation) on(e streamEvent) error {
 		}
 	case t.cli.json:
 	case e.Type == parley.MessageReaction && e.Data.Reaction != nil && e.Data.FromMe == "true":
-		fmt.Fprintf(t.cli.out, "%s  %s reacts: %s\n", clock(e.At), contactName(t.ids[0]), app.Plain(e.Data.Reaction.Emoji))
+		fmt.Fprintf(t.cli.out, "%s  %s reacts: %s\n", clock(e.At), t.author(e.Data.Reaction.ContactID), app.Plain(e.Data.Reaction.Emoji))
+	case e.Type == parley.MessageEdited && e.Data.FromMe == "false":
+		fmt.Fprintf(t.cli.out, "%s  %s edited a message: %s\n", clock(e.At), t.author(e.Data.ContactID), app.Plain(e.Data.Body))
 	case e.Type == parley.MessageDeleted && e.Data.FromMe == "false":
-		fmt.Fprintf(t.cli.out, "%s  %s deleted a message\n", clock(e.At), contactName(t.ids[0]))
+		fmt.Fprintf(t.cli.out, "%s  %s deleted a message\n", clock(e.At), t.author(e.Data.ContactID))
 	case e.Type == parley.MessageStatus && e.Data.Error != nil && !t.seen[e.Data.MessageID]:
 		fmt.Fprintf(t.cli.err, "not sent: %s\n", app.Plain(e.Data.Error.String()))
 	}
@@ -237,7 +254,7 @@ func (t *conversation) send(ctx context.Context, line string) error {
 		chatLine
 		Message string `json:"message"`
 	}
-	r, err := t.client.Post(ctx, "/api/send-message/text", map[string]string{"contact_id": t.ids[0], "message": line}, &sent)
+	r, err := t.client.Post(ctx, "/api/send-message/text", map[string]string{t.field: t.ids[0], "message": line}, &sent)
 	if err != nil && (ctx.Err() != nil || !t.cli.inTerminal) {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/doctor"
 )
 
 // clientFlags adds the flags of commands that act on a channel of a server.
@@ -41,7 +43,7 @@ func (c *cli) noServer() error {
 }
 
 // client makes a client with the first token of: the configured one, the one in dev.env under the given name, the
-// temporary one of the server that runs on the data directory.
+// temporary one of the server that runs on the data directory. The one in dev.env is for servers on this machine.
 func (c *cli) client(configured, inDevEnv string, local func(app.Running) string) (*client.Client, error) {
 	cl, running, err := c.server()
 	if err != nil {
@@ -62,7 +64,7 @@ func (c *cli) client(configured, inDevEnv string, local func(app.Running) string
 	if err != nil {
 		return nil, err
 	}
-	if cl.Token, cl.Origin = env[inDevEnv], c.dir().DevEnv(); cl.Token != "" {
+	if cl.Token, cl.Origin = env[inDevEnv], c.dir().DevEnv(); cl.Token != "" && isOnThisMachine(cl.Base) {
 		return cl, nil
 	}
 	if cl.Token, cl.Origin = local(running), ""; cl.Token != "" {
@@ -73,6 +75,12 @@ func (c *cli) client(configured, inDevEnv string, local func(app.Running) string
 	}
 	known, _ := findSetting(configured)
 	return nil, fail(exitNotAllowed, "no token. Create one with: parley token create, and set %s", known.variable())
+}
+
+// isOnThisMachine reports whether an address leads to this machine only.
+func isOnThisMachine(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && doctor.IsLoopback(u.Hostname())
 }
 
 // onServer calls do with a client for the management API of a running server.
@@ -99,12 +107,12 @@ func (c *cli) onChannel(ctx context.Context, code string) (*client.Client, error
 	if of.GlobalToken == "" || code != "" {
 		return cl, nil
 	}
-	var channels []client.Channel
-	if _, err := adminOf(of).Get(ctx, client.Path("channels"), nil, &channels); err != nil || len(channels) == 1 {
+	r, err := adminOf(of).Get(ctx, client.Path("channels"), url.Values{"limit": {"1"}}, nil)
+	if err != nil || r.Meta.Total == 1 {
 		return cl, err
 	}
 	return cl, fail(exitUsage, "there are %s. Select one by its code, or with --channel CODE. See: parley channel list",
-		count(len(channels), "channel"))
+		count(int(r.Meta.Total), "channel"))
 }
 
 // explain replaces an error about the header X-Channel by one about the code that was given.
@@ -233,6 +241,9 @@ func digits(number string) (string, error) {
 func chatID(text string) (parley.ContactID, error) {
 	if group, err := parley.ParseGroupID(text); err == nil {
 		return group.Chat(), nil
+	}
+	if strings.HasSuffix(text, "@g.us") {
+		return "", fail(exitUsage, "%q is not the id of a group, for example 120363020000000001@g.us", text)
 	}
 	number, err := digits(text)
 	return parley.ContactOf(number), err

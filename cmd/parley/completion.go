@@ -39,7 +39,7 @@ type entry struct {
 func (c *cli) listed(kind string) completer {
 	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		var proposals []string
-		for _, e := range c.entries(cmd, kind) {
+		for _, e := range c.entries(cmd, kind, begun) {
 			id := e.ID + e.Code
 			about := strings.TrimSpace(strings.Join([]string{e.Name, string(e.Kind), e.URL, string(e.Type), e.State}, " "))
 			if strings.HasPrefix(id, begun) {
@@ -51,7 +51,7 @@ func (c *cli) listed(kind string) completer {
 }
 
 // entries requests a list from the running server. Errors are ignored: completion prints nothing else.
-func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
+func (c *cli) entries(cmd *cobra.Command, kind, begun string) (all []entry) {
 	set, err := loadSettings(cmd.Flags(), c.getenv)
 	if err != nil {
 		return nil
@@ -72,8 +72,12 @@ func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
 	query := url.Values{}
-	if kind == "deliveries" {
+	switch kind {
+	case "deliveries":
 		query.Set("limit", "100")
+	case "channels":
+		query.Set("limit", "200")
+		query.Set("search", begun[:min(len(begun), 32)])
 	}
 	if _, err := api.Get(ctx, client.Path(kind), query, &all); err != nil {
 		return nil
@@ -97,7 +101,7 @@ func (c *cli) completeArgs(root *cobra.Command) {
 		"events":  fixed(typeNames(parley.EventTypes)...),
 		"print":   fixed("code", "link", "body", "id", "json"),
 		"profile": profileNames,
-		"status":  fixed(statusNames()...), "direction": fixed("in", "out"),
+		"status":  fixed(statusNames()...), "direction": fixed("in", "out"), "format": fixed("csv", "jsonl"),
 	} {
 		if f := root.Flag(flag); f != nil && f.Value.Type() != "bool" {
 			_ = root.RegisterFlagCompletionFunc(flag, complete) // fails only if it is registered already

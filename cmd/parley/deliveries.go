@@ -18,7 +18,7 @@ import (
 func (c *cli) deliveries() *cobra.Command {
 	return newGroup("deliveries", "List webhook and callback deliveries, and resend them", `  parley deliveries list --failed
   parley deliveries replay --failed --since 24h`,
-		c.deliveriesList(), c.deliveriesShow(), c.deliveriesRetry(), c.deliveriesReplay())
+		c.deliveriesList(), c.deliveriesShow(), c.deliveriesRetry(), c.deliveriesReplay(), c.deliveriesExport())
 }
 
 type deliveryFlags struct {

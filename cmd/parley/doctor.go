@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
 	"parley/internal/doctor"
@@ -37,13 +40,14 @@ func (c *cli) doctor() *cobra.Command {
 				findings[0] = doctor.Finding{Check: "config", Level: doctor.Problem, Found: unreadable.Error(), Remedy: asOwner(c.dir())}
 			}
 			if running, ok := c.dir().Running(); ok && running.URL != "" {
-				return c.report(append(findings, c.askDoctor(ctx, running)...))
+				found, unlisted := c.askDoctor(ctx, running)
+				return c.report(append(findings, found...), unlisted)
 			}
 			findings = append(findings, c.checkData(ctx)...)
 			findings = append(findings, doctor.Finding{
 				Check: "server", Level: doctor.Warning, Found: "no server runs on " + string(c.dir()), Remedy: "parley serve"})
 			findings = append(findings, c.checkExposure()...)
-			return c.report(append(findings, doctor.FFmpeg(ctx)))
+			return c.report(append(findings, doctor.FFmpeg(ctx)), nil)
 		},
 	}
 	hiddenFlags(cmd.Flags(), serverSettings...)
@@ -51,8 +55,10 @@ func (c *cli) doctor() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) report(findings []doctor.Finding) error {
+// report prints the findings and counts them. Unlisted are those that the server has beyond them.
+func (c *cli) report(findings []doctor.Finding, unlisted map[doctor.Level]int) error {
 	levels := map[doctor.Level]int{}
+	maps.Copy(levels, unlisted)
 	for _, f := range findings {
 		levels[f.Level]++
 		if !c.json {
@@ -109,14 +115,19 @@ func (c *cli) settingsFrom() *doctor.Settings {
 	return from
 }
 
-// askDoctor requests the findings of the running server. If it does not respond, that is a finding.
-func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Finding {
+// askDoctor requests the findings of the running server. If it does not respond, that is a finding. A server with very
+// many findings lists the worst, and counts the others: unlisted.
+func (c *cli) askDoctor(ctx context.Context, running app.Running) (findings []doctor.Finding, unlisted map[doctor.Level]int) {
 	var found struct {
-		Findings []struct {
-			Check  string       `json:"name"`
-			Level  doctor.Level `json:"level"`
-			Found  string       `json:"sentence"`
-			Remedy string       `json:"remedy"`
+		Problems, Warnings int
+		Findings           []struct {
+			Check   string             `json:"name"`
+			Level   doctor.Level       `json:"level"`
+			Found   string             `json:"sentence"`
+			Remedy  string             `json:"remedy"`
+			Code    string             `json:"code"`
+			Channel parley.ChannelCode `json:"channel"`
+			Webhook parley.WebhookID   `json:"webhook"`
 		} `json:"findings"`
 	}
 	err := c.onRunning(ctx, running, func(ctx context.Context, api *client.Client) error {
@@ -127,15 +138,17 @@ func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Findi
 	})
 	if err != nil {
 		findings := append(doctor.Directory(string(c.dir())), doctor.Server(ctx, running.URL, running.PID))
-		return append(findings, doctor.Finding{Check: "doctor", Level: doctor.Problem, Found: sentence(err)})
+		return append(findings, doctor.Finding{Check: "doctor", Level: doctor.Problem, Found: sentence(err)}), nil
 	}
-	var findings []doctor.Finding
 	for _, f := range found.Findings {
-		if f.Check != "config" { // this command has its own finding about its settings
-			findings = append(findings, doctor.Finding(f))
-		}
+		findings = append(findings, doctor.Finding{Check: f.Check, Level: f.Level, Found: f.Found, Remedy: f.Remedy, Code: f.Code,
+			Channel: f.Channel, Webhook: f.Webhook})
 	}
-	return findings
+	problems, warnings := doctor.CountLevels(findings)
+	unlisted = map[doctor.Level]int{doctor.Problem: found.Problems - problems, doctor.Warning: found.Warnings - warnings}
+	// This command has its own finding about its settings.
+	findings = slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Check == "config" })
+	return findings, unlisted
 }
 
 // doctorTimeout is long because the check of a large database is slow.

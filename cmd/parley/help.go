@@ -25,7 +25,7 @@ var topics = []topic{
 //go:embed help
 var helpFiles embed.FS
 
-// helpText reads the text of a topic or a template.
+// helpText reads the text of a topic.
 func helpText(file string) string {
 	text, err := helpFiles.ReadFile("help/" + file)
 	if err != nil {

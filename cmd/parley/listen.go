@@ -147,6 +147,7 @@ type streamEvent struct {
 	At      time.Time          `json:"timestamp"`
 	Data    struct {
 		ContactID string       `json:"contact_id"`
+		GroupID   string       `json:"group_id"`
 		MessageID string       `json:"message_id"`
 		ID        string       `json:"id"`
 		Type      string       `json:"type"`
@@ -157,7 +158,8 @@ type streamEvent struct {
 		Was       string       `json:"was"`
 		Reason    string       `json:"reason"`
 		Reaction  *struct {
-			Emoji string `json:"emoji"`
+			Emoji     string `json:"emoji"`
+			ContactID string `json:"contact_id"` // who reacted
 		} `json:"reaction"`
 		Vote *struct {
 			Options []string `json:"options"`

@@ -34,6 +34,7 @@ type message struct {
 	Timeline []struct {
 		Status string    `json:"status"`
 		At     time.Time `json:"at"`
+		Edited bool      `json:"edited"`
 	} `json:"timeline"`
 	ReplyTo string `json:"reply_to"`
 	Media   *struct {
@@ -55,9 +56,9 @@ func (f *sendFailure) String() string { return f.Code + ": " + f.Message }
 
 func (c *cli) messages() *cobra.Command {
 	var channel string
-	cmd := newGroup("messages", "List messages, or show one", `  parley messages list --status FAILED --since 1d
+	cmd := newGroup("messages", "List messages, show one, or export them", `  parley messages list --status FAILED --since 1d
   parley messages show true_6281234567890@c.us_3EB0A1C4F29D77E01B5C42`,
-		c.messagesList(&channel), c.messagesShow(&channel))
+		c.messagesList(&channel), c.messagesShow(&channel), c.messagesExport(&channel))
 	cmd.PersistentFlags().StringVar(&channel, "channel", "", "the channel, by its code (default: all channels of the token)")
 	settingFlags(cmd.PersistentFlags(), keyURL, keyToken, keyAdminToken)
 	return cmd
@@ -99,8 +100,31 @@ func statusNames() []string {
 
 const mostPerPage = 200 // of the API
 
+// messageFlags select messages.
+type messageFlags struct{ contact, status, kind, direction, text, since, until string }
+
+func (f *messageFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.contact, "contact", "", "only with this number, with numbers that begin so, or in this group")
+	cmd.Flags().StringVar(&f.status, "status", "", "only with this status: "+strings.Join(statusNames(), ", "))
+	cmd.Flags().StringVar(&f.kind, "type", "", "only of this type: text, image, …")
+	cmd.Flags().StringVar(&f.direction, "direction", "", "only received ones (in) or sent ones (out)")
+	cmd.Flags().StringVar(&f.text, "text", "", "only those whose text contains this")
+	cmd.Flags().StringVar(&f.since, "since", "", "only since this time: 30m, 1h, 2d ago, or RFC 3339")
+	cmd.Flags().StringVar(&f.until, "until", "", "only before this time, written like --since")
+}
+
+// query are the flags as the API names them.
+func (f *messageFlags) query(channel string) url.Values {
+	query := url.Values{}
+	for name, value := range texts("channel", channel, "contact", f.contact, "status", strings.ToUpper(f.status), "type", f.kind,
+		"direction", f.direction, "text", f.text, "after", f.since, "before", f.until) {
+		query.Set(name, value.(string))
+	}
+	return query
+}
+
 func (c *cli) messagesList(channel *string) *cobra.Command {
-	var contact, status, kind, direction, text, since, until string
+	var filter messageFlags
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -113,11 +137,7 @@ narrow the list together. The text of one-time codes is hidden.`,
 			if limit < 1 {
 				return fail(exitUsage, "--limit must be 1 or more")
 			}
-			query := url.Values{}
-			for name, value := range texts("channel", *channel, "contact", contact, "status", strings.ToUpper(status), "type", kind,
-				"direction", direction, "text", text, "after", since, "before", until) {
-				query.Set(name, value.(string))
-			}
+			query := filter.query(*channel)
 			from, err := c.newReader(*channel)
 			if err != nil {
 				return err
@@ -136,13 +156,7 @@ narrow the list together. The text of one-time codes is hidden.`,
 			return c.printMessages(found)
 		},
 	}
-	cmd.Flags().StringVar(&contact, "contact", "", "only with this number, or with numbers that begin so")
-	cmd.Flags().StringVar(&status, "status", "", "only with this status: "+strings.Join(statusNames(), ", "))
-	cmd.Flags().StringVar(&kind, "type", "", "only of this type: text, image, …")
-	cmd.Flags().StringVar(&direction, "direction", "", "only received ones (in) or sent ones (out)")
-	cmd.Flags().StringVar(&text, "text", "", "only those whose text contains this")
-	cmd.Flags().StringVar(&since, "since", "", "only since this time: 30m, 1h, 2d ago, or RFC 3339")
-	cmd.Flags().StringVar(&until, "until", "", "only before this time, written like --since")
+	filter.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", limit, "list this many at most")
 	return cmd
 }
@@ -225,11 +239,12 @@ func (c *cli) messagesShow(channel *string) *cobra.Command {
 // onlyChannel is the channel of a server that has no other.
 func onlyChannel(ctx context.Context, api *client.Client) (string, error) {
 	var channels []client.Channel
-	if _, err := api.Get(ctx, client.Path("channels"), nil, &channels); err != nil {
+	r, err := api.Get(ctx, client.Path("channels"), url.Values{"limit": {"1"}}, &channels)
+	if err != nil {
 		return "", err
 	}
-	if len(channels) != 1 {
-		return "", fail(exitUsage, "there are %s. Select one with --channel CODE. See: parley channel list", count(len(channels), "channel"))
+	if n := int(r.Meta.Total); n != 1 || len(channels) != 1 {
+		return "", fail(exitUsage, "there are %s. Select one with --channel CODE. See: parley channel list", count(n, "channel"))
 	}
 	return string(channels[0].Code), nil
 }
@@ -257,6 +272,10 @@ func (c *cli) printMessage(m *message) {
 	c.printLines(lines)
 	fmt.Fprintln(c.out, "timeline")
 	for _, step := range m.Timeline {
-		fmt.Fprintf(c.out, "  %s  %s\n", step.At.Local().Format(time.DateTime), step.Status)
+		what := step.Status
+		if step.Edited {
+			what = "edited"
+		}
+		fmt.Fprintf(c.out, "  %s  %s\n", step.At.Local().Format(time.DateTime), what)
 	}
 }

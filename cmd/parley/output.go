@@ -122,7 +122,7 @@ func newList[T any](c *cli, short, kind string, head []any, row func(*T) []any) 
 		Example: "  parley " + kind + " list\n  parley " + kind + " list --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.Get(ctx, client.Path(kind+"s"), nil, nil)
+				r, err := api.All(ctx, client.Path(kind+"s"), nil, nil)
 				return printRows(c, r, err, head, row)
 			})
 		},

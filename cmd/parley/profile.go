@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -317,12 +316,7 @@ func (c *cli) askSecret(ctx context.Context, terminal *os.File, question string)
 
 // isPlain reports whether requests to a server cross a network without encryption.
 func isPlain(base string) bool {
-	u, err := url.Parse(base)
-	if err != nil || u.Scheme == "https" || u.Hostname() == "localhost" {
-		return false
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	return err != nil || !addr.IsLoopback()
+	return strings.HasPrefix(base, "http:") && !isOnThisMachine(base)
 }
 
 // serverURL checks the address of a server and writes it in one form.

@@ -11,22 +11,27 @@ import (
 	"parley"
 )
 
-const helpTemplate = `{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
-
-{{end}}{{.UsageString}}`
-
 func newRoot(c *cli) *cobra.Command {
+	printVersion := false
 	root := &cobra.Command{
-		Use:     "parley",
-		Version: version,
-		Short:   "A chat messaging gateway",
+		Use:   "parley",
+		Short: "A chat messaging gateway",
 		Example: `  parley dev                                    a sandbox to try it
   parley serve --data /var/lib/parley           the gateway itself`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs, // group rejects unknown commands
-		RunE:          group,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if printVersion {
+				fmt.Fprintln(c.out, "parley", version)
+				return nil
+			}
+			return group(cmd, args)
+		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if printVersion {
+				return nil
+			}
 			if c.set, err = loadSettings(cmd.Flags(), c.getenv); err != nil {
 				return err
 			}
@@ -36,22 +41,23 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.SetHelpTemplate(helpTemplate)
-	root.SetUsageTemplate(strings.Replace(helpText("usage.tmpl"), "TOPICS", listTopics(), 1))
-	root.SetVersionTemplate("parley {{.Version}}\n")
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		writeUsage(cmd.OutOrStderr(), cmd)
+		return nil
+	})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fail(exitUsage, "%w. See: %s --help", err, cmd.CommandPath())
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
-	printHelp := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 { // NONSENSE --help
 			c.helpErr = group(cmd, words)
 			return
 		}
-		printHelp(cmd, args)
+		writeHelp(cmd.OutOrStdout(), cmd)
 	})
 
+	root.Flags().BoolVar(&printVersion, "version", false, "version for parley")
 	global := root.PersistentFlags()
 	settingFlags(global, keyData, keyConfig)
 	global.BoolVar(&c.json, "json", false, "print one JSON document; errors are JSON on stderr")
@@ -64,9 +70,9 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetHelpCommand(help)
 	section(root, "Run", c.dev(), c.serve(), c.open())
 	section(root, "Use", c.login(), c.logout(), c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.chat(), c.messages(),
-		c.logs(), c.mcp())
+		c.logs(), c.requests(), c.mcp())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
-	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.audit(), c.session(),
+	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.audit(), c.alert(), c.session(),
 		c.config(), c.backup(), c.restore(), c.migrate())
 	for _, cmd := range root.Commands() {
 		if slices.Contains(withProfile, cmd.Name()) {
@@ -79,8 +85,8 @@ func newRoot(c *cli) *cobra.Command {
 }
 
 // withProfile are the commands that call a server, and so may use a login.
-var withProfile = []string{"open", "channel", "token", "webhook", "deliveries", "send", "chat", "messages", "logs", "sandbox", "listen",
-	"trigger", "diagnostics", "health", "node", "audit", "session", "config", "mcp"}
+var withProfile = []string{"open", "channel", "token", "webhook", "deliveries", "send", "chat", "messages", "logs", "requests",
+	"sandbox", "listen", "trigger", "diagnostics", "health", "node", "audit", "alert", "session", "config", "mcp"}
 
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})

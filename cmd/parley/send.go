@@ -18,12 +18,12 @@ func (c *cli) send() *cobra.Command {
 		Short: "Send a text or a file through a running server",
 		Long: `Send a text to a number or a group through a running server and print the message's id. Without a code, the
 token's channel sends it.
-With --image, --file or --voice it sends that file; TEXT is then its caption and may be left out.`,
+With --image, --file, --voice or --sticker it sends that file; TEXT is then its caption and may be left out.`,
 		Example: `  parley send demo +6281234567890 'Halo!'
   parley send demo 120363020000000001@g.us 'Foto baru' --image photo.jpg`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(file.image)+len(file.file)+len(file.voice) > len(file.path()) {
-				return fail(exitUsage, "Send one file: with --image, --file or --voice.")
+			if len(file.image)+len(file.file)+len(file.voice)+len(file.sticker) > len(file.path()) {
+				return fail(exitUsage, "Send one file: with --image, --file, --voice or --sticker.")
 			}
 			if file.isGiven() && len(args) < 3 {
 				return wantArgs("NUMBER", "[TEXT]")(cmd, args)
@@ -80,14 +80,15 @@ With --image, --file or --voice it sends that file; TEXT is then its caption and
 	cmd.Flags().StringVar(&file.image, "image", "", "send the picture in this file")
 	cmd.Flags().StringVar(&file.file, "file", "", "send this file as a document")
 	cmd.Flags().StringVar(&file.voice, "voice", "", "send the sound in this file as a voice note")
+	cmd.Flags().StringVar(&file.sticker, "sticker", "", "send the picture in this file as a sticker: WebP, or what is converted to it")
 	clientFlags(cmd)
 	return cmd
 }
 
 // fileToSend has the path of a file under the kind of message that it becomes; all empty: a text is sent.
-type fileToSend struct{ image, file, voice string }
+type fileToSend struct{ image, file, voice, sticker string }
 
-func (f *fileToSend) path() string { return cmp.Or(f.image, f.file, f.voice) }
+func (f *fileToSend) path() string { return cmp.Or(f.image, f.file, f.voice, f.sticker) }
 
 func (f *fileToSend) isGiven() bool { return f.path() != "" }
 
@@ -109,10 +110,15 @@ func (f *fileToSend) addTo(ctx context.Context, cl *client.Client, body map[stri
 		kind = "image"
 	case f.file != "":
 		kind = "file"
-	default:
+	case f.voice != "":
 		kind = "voice"
 		if len(text) > 0 {
 			return "", fail(exitUsage, "A voice note has no caption. Leave TEXT out.")
+		}
+	default:
+		kind = "sticker"
+		if len(text) > 0 {
+			return "", fail(exitUsage, "A sticker has no caption. Leave TEXT out.")
 		}
 	}
 	if len(text) > 0 {

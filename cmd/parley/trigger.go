@@ -144,6 +144,7 @@ func (t *trigger) causes() map[parley.EventType]cause {
 		parley.MessageStatus:        t.send,
 		parley.MessageReaction:      t.then(t.send, map[string]any{"type": "reaction", "reaction": "👍"}),
 		parley.MessageDeleted:       t.then(t.write, map[string]any{"type": "delete"}),
+		parley.MessageEdited:        t.then(t.write, map[string]any{"type": "edit", "message": t.text + " (edited)"}),
 		parley.MessageMedia:         t.attach,
 		parley.PollVoted:            t.then(t.poll, map[string]any{"type": "vote", "options": []string{"Ya"}}),
 		parley.ChannelStatusChanged: t.drop,

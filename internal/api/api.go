@@ -58,6 +58,8 @@ type Config struct {
 	Cluster cluster.Membership
 	// NodeTLS configures TLS to other nodes; nil: the usual one.
 	NodeTLS *tls.Config
+	// LocalToken is a Global token of this process, for messages of alerts.
+	LocalToken string
 	// Program is the running program, for the management API.
 	Program Program
 	// URL is the local address of the server, for links, unless the request names a better one.
@@ -95,19 +97,21 @@ type server struct {
 	fetched    *limit.Window[parley.TokenID] // bytes; nil: no limit
 	flights    flights
 	forwarder  *forwarder
+	requestLog *requestLog
+	self       http.Handler      // all routes, for requests of the server itself
 	links      parley.MediaLinks // to files
 	streams    *limit.Slots[parley.TokenID]
 	mcpCalls   *limit.Slots[parley.TokenID]
+	exports    *limit.Slots[parley.TokenID]
 	receiving  *limit.Slots[parley.ChannelCode] // uploads
 
 	fingerprints [][]byte // keys of request fingerprints: the first for new ones
 
 	contactNames sync.Map // nameList by nameKey
 	level        temporaryLevel
-	backup       sync.Mutex   // held during a backup
-	littleDisk   atomic.Int64 // since when the disk is nearly full, in ms; zero: it is not
-	clockOff     atomic.Int64 // since when the clock is off, likewise
-	words        pairWords
+	backup       sync.Mutex // held during a backup
+	words        pageWords
+	alertNotices *prometheus.CounterVec // by type and result
 	pairings     *limit.Buckets[string] // requests for codes, by the hash of a ticket
 }
 
@@ -123,16 +127,22 @@ func New(c Config) *API {
 		fetches:      limit.NewSlots[parley.TokenID](maxFetches),
 		streams:      limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
 		mcpCalls:     limit.NewSlots[parley.TokenID](mcpPerToken),
+		exports:      limit.NewSlots[parley.TokenID](exportsAtOnce),
 		receiving:    limit.NewSlots[parley.ChannelCode](maxReceiving),
 		fingerprints: c.Keyring.Derive("idempotency"),
-		words:        readPairWords(),
+		words:        readPageWords("pair/words.json"),
 		pairings:     limit.NewBuckets[string](pairEvery, pairBurst),
 		forwarder:    newForwarder(c),
+		requestLog:   newRequestLog(c),
 		links:        parley.MediaLinks{Keys: c.Keyring.Derive(parley.MediaLinkKeys)},
 	}
 	if s.tx == nil {
 		s.tx = c.Store.Tx
 	}
+	s.alertNotices = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_alert_notices_total", Help: "Attempts to send notices of alerts, by type and result.",
+	}, []string{"type", "result"})
+	c.Metrics.MustRegister(s.alertNotices)
 	s.failures = limit.NewBuckets[netip.Addr](authForgiven, cmp.Or(max(0, c.AuthFailures), authFailures))
 	if c.RequestsPerSecond > 0 {
 		every := time.Duration(float64(time.Second) / c.RequestsPerSecond)
@@ -145,6 +155,7 @@ func New(c Config) *API {
 	routes(mux, s)
 	publicRoutes(mux, s)
 	mux.finish()
+	s.self = mux
 	return &API{mux}
 }
 
@@ -161,11 +172,14 @@ func messagingRoutes(m *router, s *server) {
 	m.add("POST /api/send-message/video", ofChannel, body, sending(s, readVideo))
 	m.add("POST /api/send-message/file", ofChannel, body, sending(s, readFile))
 	m.add("POST /api/send-message/voice", ofChannel, body, sending(s, readVoice))
+	m.add("POST /api/send-message/sticker", ofChannel, body, sending(s, readSticker))
 	m.add("POST /api/send-message/location", ofChannel, body, sending(s, readLocation))
+	m.add("POST /api/send-message/contact", ofChannel, body, sending(s, readContacts))
 	m.add("POST /api/send-message/poll", ofChannel, body, sending(s, readPoll), "/api/send-message/polling")
 	m.add("POST /api/send-message/pool", ofGlobal, body, pooling(s))
 
 	m.add("PUT /api/send-message/reaction", ofChannel, body, drafting(s, s.react, operationResponse), "/api/send-message/react")
+	m.add("PUT /api/send-message/edit", ofChannel, body, drafting(s, s.edit, operationResponse))
 	m.add("POST /api/send-message/seen", ofChannel, body, drafting(s, s.see, operationResponse))
 	m.add("DELETE /api/send-message/delete", ofChannel, queryOrBody, drafting(s, s.delete, operationResponse))
 	m.add("PUT /api/send-message/star", ofChannel, body, drafting(s, s.star, operationResponse))
@@ -230,7 +244,7 @@ func sandboxRoutes(m *router, s *server) {
 }
 
 func manageRoutes(m *router, s *server) {
-	m.add("GET /api/manage/channels", ofAdmin, nothing, handle(s.listChannels))
+	m.add("GET /api/manage/channels", ofAdmin, query, handle(s.listChannels))
 	m.add("POST /api/manage/channels", ofAdmin, body, handleCreated(s.createChannel))
 	m.add("GET /api/manage/channels/{code}", ofAdmin, nothing, handle(s.readChannel))
 	m.add("PATCH /api/manage/channels/{code}", ofAdmin, body, handle(s.changeChannel))
@@ -249,6 +263,11 @@ func manageRoutes(m *router, s *server) {
 	m.add("POST /api/manage/signing-key/rotate", ofAdmin, nothing, handle(s.rotateSigningKey))
 	m.add("POST /api/manage/sign-in-link", ofAdmin, optionalBody, handle(s.makeSignInLink))
 	m.add("GET /api/manage/audit", ofAdmin, query, handle(s.listAudit))
+	m.add("GET /api/manage/alerts", ofAdmin, query, handle(s.listAlerts))
+	m.add("POST /api/manage/alerts", ofAdmin, body, handleCreated(s.createAlert))
+	m.add("PUT /api/manage/alerts/{id}", ofAdmin, body, handle(s.replaceAlert))
+	m.add("DELETE /api/manage/alerts/{id}", ofAdmin, nothing, handle(s.deleteAlert))
+	m.add("POST /api/manage/alerts/{id}/test", ofAdmin, nothing, handle(s.testAlert))
 	m.add("GET /api/manage/sessions", ofAdmin, nothing, handle(s.listSessions))
 	m.add("DELETE /api/manage/sessions", ofAdmin, nothing, handle(s.endOtherSessions))
 	m.add("DELETE /api/manage/sessions/{id}", ofAdmin, nothing, handle(s.endSession))
@@ -266,16 +285,25 @@ func manageRoutes(m *router, s *server) {
 	m.add("GET /api/manage/channels/{code}/secret", ofAdmin, nothing, ofSecret(s.channelSecret, s.showSecret))
 	m.add("POST /api/manage/channels/{code}/secret/rotate", ofAdmin, nothing, ofSecret(s.channelSecret, s.rotateSecret))
 	m.add("GET /api/manage/deliveries", ofAdmin, query, handle(s.listDeliveries))
+	m.add("GET /api/manage/deliveries/export", ofAdmin, query, work{do: s.exportDeliveries})
 	m.add("GET /api/manage/deliveries/{id}", ofAdmin, nothing, handle(s.readDelivery))
 	m.add("POST /api/manage/deliveries/{id}/retry", ofAdmin, nothing, handle(s.retryDelivery))
 	m.add("POST /api/manage/deliveries/replay", ofAdmin, body, handle(s.replayDeliveries))
 
 	m.add("GET /api/manage/channels/{code}/timeline", ofAdmin, query, handle(s.channelTimeline))
+	m.add("GET /api/manage/channels/{code}/requests", ofAdmin, query, handle(s.listRequests))
+	m.add("GET /api/manage/chats", ofAdmin, query, handle(s.listChats))
+	m.add("GET /api/manage/channels/{code}/chats", ofAdmin, query, handle(s.listChats))
+	m.add("GET /api/manage/channels/{code}/chats/{chat}", ofAdmin, query, handle(s.readChat))
+	m.add("GET /api/manage/contacts/{contact}", ofAdmin, nothing, handle(s.readContact))
 	m.add("GET /api/manage/messages", ofAdmin, query, handle(s.listMessages))
+	m.add("GET /api/manage/messages/export", ofAdmin, query, work{do: s.exportMessages})
 	m.add("GET /api/manage/messages/{message_id}", ofAdmin, query, handle(s.readMessage))
 	m.add("GET /api/manage/messages/{message_id}/media", ofAdmin, query, work{do: s.readMessageFile})
+	m.add("GET /api/manage/find", ofAdmin, query, handle(s.findByID))
 	m.add("GET /api/manage/otp", ofAdmin, query, handle(s.listOTPs))
-	m.add("GET /api/manage/overview", ofAdmin, nothing, handle(s.readOverview))
+	m.add("GET /api/manage/overview", ofAdmin, query, handle(s.readOverview))
+	m.add("GET /api/manage/stats", ofAdmin, query, handle(s.readStats))
 	m.add("GET /api/manage/server", ofAdmin, nothing, handle(s.readServer))
 	m.add("GET /api/manage/nodes", ofAdmin, nothing, handle(s.listNodes))
 	m.add("POST /api/manage/nodes/{id}/drain", ofAdmin, nothing, handle(s.drainNode))
@@ -380,6 +408,9 @@ func (m *router) add(pattern string, who access, in input, w work, spellings ...
 	method, path, _ := strings.Cut(pattern, " ")
 	if action := auditedActions[pattern]; action != "" {
 		w = m.audited(action, w)
+	}
+	if action := consoleActions[pattern]; action != "" {
+		w = m.auditedInConsole(action, w)
 	}
 	rt := m.route(pattern, who, in, w)
 	m.handle(rt, rt)

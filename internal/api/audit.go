@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -12,7 +13,8 @@ import (
 	"parley/internal/token"
 )
 
-// auditedActions names the acts of the audit log by route. Reading is not logged, except of secrets and backups.
+// auditedActions names the acts of the audit log by route. Reading is not logged, except of secrets, backups and
+// exports.
 var auditedActions = map[string]string{
 	"POST /api/manage/channels":                      "channel.create",
 	"PATCH /api/manage/channels/{code}":              "channel.change",
@@ -35,6 +37,12 @@ var auditedActions = map[string]string{
 	"GET /api/manage/listen-secret":                  "server.show_listen_secret",
 	"POST /api/manage/deliveries/{id}/retry":         "delivery.retry",
 	"POST /api/manage/deliveries/replay":             "delivery.replay",
+	"GET /api/manage/deliveries/export":              "delivery.export",
+	"GET /api/manage/messages/export":                "message.export",
+	"POST /api/manage/alerts":                        "alert.create",
+	"PUT /api/manage/alerts/{id}":                    "alert.change",
+	"DELETE /api/manage/alerts/{id}":                 "alert.delete",
+	"POST /api/manage/alerts/{id}/test":              "alert.test",
 	"POST /api/manage/tokens":                        "token.create",
 	"PATCH /api/manage/tokens/{id}":                  "token.change",
 	"DELETE /api/manage/tokens/{id}":                 "token.revoke",
@@ -50,6 +58,36 @@ var auditedActions = map[string]string{
 	"GET /api/manage/diagnostics":                    "server.diagnostics",
 }
 
+// consoleActions names the acts of the audit log that a person does in the console with the routes of channel tokens. What programs
+// do with tokens is not an act of management. Typing, uploads and what simulated phones do is not logged: nobody gets it.
+var consoleActions = map[string]string{
+	"POST /api/send-message/text":     parley.AuditSend,
+	"POST /api/send-message/image":    parley.AuditSend,
+	"POST /api/send-message/video":    parley.AuditSend,
+	"POST /api/send-message/file":     parley.AuditSend,
+	"POST /api/send-message/voice":    parley.AuditSend,
+	"POST /api/send-message/location": parley.AuditSend,
+	"POST /api/send-message/poll":     parley.AuditSend,
+	"POST /api/send-message/contact":  parley.AuditSend,
+	"POST /api/send-message/sticker":  parley.AuditSend,
+	"POST /api/send-message/pool":     parley.AuditSend,
+	"PUT /api/send-message/reaction":  "message.react",
+	"PUT /api/send-message/edit":      "message.edit",
+	"POST /api/send-message/seen":     "message.mark_seen",
+	"DELETE /api/send-message/delete": "message.delete",
+	"PUT /api/send-message/star":      "message.star",
+	"POST /api/chat/archive":          "chat.archive",
+	"POST /api/chat/un-archive":       "chat.unarchive",
+	"POST /api/groups/create":         "group.create",
+	"POST /api/groups/add":            "group.add",
+	"POST /api/groups/remove":         "group.remove",
+	"POST /api/groups/leave":          "group.leave",
+	"POST /api/otp/code/request":      "otp.send_code",
+	"POST /api/otp/code/global":       "otp.send_code",
+	"POST /api/otp/link/request":      "otp.create_link",
+	"POST /api/otp/link/global":       "otp.create_link",
+}
+
 // audited makes work whose success is in the audit log: in its transaction if it calls auditTx there, else right after it.
 func (s *server) audited(action string, w work) work {
 	do := w.do
@@ -62,6 +100,53 @@ func (s *server) audited(action string, w work) work {
 		return a, err
 	}
 	return w
+}
+
+// auditedInConsole is audited for requests of a console session only.
+func (s *server) auditedInConsole(action string, w work) work {
+	logged, plain := s.audited(action, w), w.do
+	w.do = func(ctx context.Context, r *request) (response, error) {
+		if r.token.Kind != console {
+			return plain(ctx, r)
+		}
+		return logged.do(ctx, r)
+	}
+	return w
+}
+
+type auditedMessage struct {
+	Channel parley.ChannelCode `json:"channel"`
+	Type    parley.Kind        `json:"type"`
+}
+
+// auditMessages appends messages to the audit log, in the transaction that accepts them. An operation is logged with the message
+// that it is about. The log has no text and no number.
+func (r *request) auditMessages(ctx context.Context, tx *store.Tx, ms []parley.Message) error {
+	for i := range ms {
+		object := string(cmp.Or(targetOf(ms[i].Content).ID, ms[i].ID))
+		after := auditedMessage{ms[i].Channel, ms[i].Content.Kind()}
+		if err := r.auditTx(ctx, tx, change{object: object, after: after}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targetOf returns the message that an operation is about; without an id: none.
+func targetOf(c parley.Content) parley.MessageRef {
+	switch c := c.(type) {
+	case parley.Reaction:
+		return c.Target
+	case parley.Seen:
+		return c.Target
+	case parley.Edit:
+		return c.Target
+	case parley.Delete:
+		return c.Target
+	case parley.Star:
+		return c.Target
+	}
+	return parley.MessageRef{}
 }
 
 // change is what an act changed: an object before and after it, as it may be shown. Nil: it did not exist, or is not known.
@@ -83,7 +168,7 @@ func (r *request) auditTx(ctx context.Context, tx *store.Tx, c change) error {
 
 // auditAfter logs an act that has no transaction of its own. The act is done, so a failure is only reported.
 func (s *server) auditAfter(ctx context.Context, r *request) {
-	object := r.http.PathValue("code") + r.http.PathValue("id")
+	object := cmp.Or(r.http.PathValue("code")+r.http.PathValue("id"), string(r.channel.Code))
 	err := s.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, change{object: object}) })
 	if err != nil {
 		s.Log.Error("an act is missing in the audit log", "action", r.action, "object", object, "error", err)
@@ -99,6 +184,14 @@ func (r *request) actor() parley.Actor {
 		a.Kind = parley.ActorLocal
 	}
 	return a
+}
+
+// tokenID is the id of the request's token; empty: a console session has none.
+func (r *request) tokenID() parley.TokenID {
+	if r.token.Kind == console {
+		return ""
+	}
+	return r.token.ID
 }
 
 // changedFields returns the fields of two objects that differ, as JSON.
@@ -143,11 +236,12 @@ type auditedChannel struct {
 	Name     string                 `json:"name"`
 	Network  parley.NetworkName     `json:"network"`
 	Enabled  bool                   `json:"enabled"`
+	Labels   []string               `json:"labels"`
 	Settings parley.ChannelSettings `json:"settings"`
 }
 
 func auditChannel(c parley.Channel) auditedChannel {
-	return auditedChannel{c.Name, c.Network, c.Enabled, c.Settings}
+	return auditedChannel{c.Name, c.Network, c.Enabled, append([]string{}, c.Labels...), c.Settings}
 }
 
 type auditedToken struct {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"time"
 
 	"parley"
 	"parley/internal/network"
@@ -122,75 +121,4 @@ func (s *server) checkNumber(ctx context.Context, r *request) (any, error) {
 		data.ContactID = textOrNil(id)
 	}
 	return ok("OK", data), err
-}
-
-const (
-	namesFor    = 5 * time.Minute // how long the names of a channel are cached
-	namesAgain  = time.Minute     // retry after a failure
-	namesWithin = time.Second     // names are optional, so a list waits no longer
-	maxNames    = 5000            // per channel
-	maxAsked    = 5               // channels read in one request; later requests read the others
-)
-
-// nameKey is a channel with its current account.
-type nameKey struct {
-	channel int64
-	number  string
-}
-
-type nameList struct {
-	until time.Time // expiry
-	of    map[parley.ContactID]string
-}
-
-type nameFinder struct {
-	*server
-	asked int
-	of    map[parley.ChannelCode]map[parley.ContactID]string
-}
-
-func (s *server) newNameFinder() *nameFinder {
-	return &nameFinder{server: s, of: map[parley.ChannelCode]map[parley.ContactID]string{}}
-}
-
-// name returns the name of a contact, or "" if it is not known now.
-func (c *nameFinder) name(ctx context.Context, code parley.ChannelCode, id parley.ContactID) string {
-	list, there := c.of[code]
-	if !there {
-		list = c.read(ctx, code)
-		c.of[code] = list
-	}
-	return list[id]
-}
-
-func (c *nameFinder) read(ctx context.Context, code parley.ChannelCode) map[parley.ContactID]string {
-	channel, _ := c.Gateway.Channel(code)
-	key := nameKey{channel.ID, channel.Number}
-	cached, _ := c.contactNames.Load(key)
-	list, _ := cached.(nameList)
-	if time.Now().Before(list.until) || c.asked >= maxAsked {
-		return list.of
-	}
-	c.asked++
-	ctx, cancel := context.WithTimeout(ctx, namesWithin)
-	defer cancel()
-	session, err := c.Gateway.Session(code)
-	if err != nil {
-		return list.of
-	}
-	contacts, _, err := session.Contacts(ctx, parley.Page{Limit: maxNames})
-	if err != nil {
-		list.until = time.Now().Add(namesAgain) // old names are better than none
-		c.contactNames.Store(key, list)
-		return list.of
-	}
-	list = nameList{time.Now().Add(namesFor), make(map[parley.ContactID]string, len(contacts))}
-	for _, one := range contacts {
-		list.of[one.ID] = one.Name
-	}
-	if channel.Network == parley.Sandbox {
-		list.until = time.Now() // reading them is cheap, and they change often
-	}
-	c.contactNames.Store(key, list)
-	return list.of
 }

@@ -217,15 +217,16 @@ func (rt *route) checkStillOwner(err error) error {
 	return &moving
 }
 
-// forwardTo has another node serve the request, and returns the status of its response.
-func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (status int) {
+// forwardTo has another node serve the request, and returns the status of its response. If the node did not respond, the error says
+// what this one did.
+func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (status int, refused error) {
 	began := time.Now()
 	f := rt.forwarder
 	target, err := url.Parse(to.node.URL)
 	if err != nil {
 		a := refusal(errMoving)
 		write(w, r.id, a)
-		return a.status
+		return a.status, errMoving
 	}
 	said := hop{from: rt.addressOf(r.http).String(), sent: rt.Cluster.Now(), body: hashOf(r.body.Bytes())}
 	if token.IsLocal(r.token) {
@@ -259,8 +260,8 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (st
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			f.total.WithLabelValues("failed").Inc()
 			rt.Log.Warn("a node did not answer a forwarded request", "node", to.node.ID, "url", to.node.URL, "error", err)
-			write(w, r.id, refusal(&parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
-				Message: "The node that serves this channel does not answer. Try again soon."}))
+			refused = errNoAnswer
+			write(w, r.id, refusal(refused))
 		},
 	}
 	proxy.ServeHTTP(seen, r.http.WithContext(ctx))
@@ -268,8 +269,11 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (st
 	if seen.status != http.StatusServiceUnavailable {
 		f.total.WithLabelValues("ok").Inc()
 	}
-	return seen.status
+	return seen.status, refused
 }
+
+var errNoAnswer = &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
+	Message: "The node that serves this channel does not answer. Try again soon."}
 
 // cancelWithoutMember cancels a request once the node that it was forwarded to is no longer a member.
 func (rt *route) cancelWithoutMember(ctx context.Context, cancel func(), node int64) {

@@ -172,8 +172,12 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	defer r.release()
 	a, err := rt.run(hr.Context(), r, w)
 	if to, ok := errors.AsType[*otherNode](err); ok {
-		status := rt.forwardTo(w, r, to)
-		rt.logRequest(hr.Context(), r, status, time.Since(began), nil)
+		status, err := rt.forwardTo(w, r, to)
+		took := time.Since(began)
+		rt.logRequest(hr.Context(), r, status, took, nil)
+		if err != nil { // else the other node records it
+			rt.record(r, status, began, took, err)
+		}
 		return
 	}
 	if err != nil {
@@ -184,7 +188,12 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		if err = a.stream(w); err != nil {
 			a.status = http.StatusInternalServerError // too late for the caller; for the log
 		}
-		rt.logRequest(hr.Context(), r, a.status, time.Since(began), err)
+		took := time.Since(began)
+		rt.logRequest(hr.Context(), r, a.status, took, err)
+		rt.record(r, a.status, began, took, err)
+		if errors.Is(err, errIncomplete) {
+			panic(http.ErrAbortHandler) // else it would look complete
+		}
 		return
 	}
 	if r.quota.Name != "" && a.status != http.StatusTooManyRequests && !rt.isStream { // 429 carries its own
@@ -199,6 +208,7 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	took := time.Since(began)
 	rt.measure(a.status, took)
 	rt.logRequest(hr.Context(), r, a.status, took, err)
+	rt.record(r, a.status, began, took, err)
 }
 
 // run passes the request through the checks and does the work. A panic fails only this request.

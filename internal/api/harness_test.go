@@ -112,19 +112,25 @@ func (e *env) token(t parley.Token) string {
 	return must(e.config.Tokens.Issue(e.t.Context(), t))(e.t)
 }
 
-// waitWorking waits until a channel works, by asking what it does.
+// waitWorking waits until a channel works.
 func (e *env) waitWorking(code parley.ChannelCode) {
+	e.t.Helper()
+	e.waitStatus(code, parley.ChannelWorking)
+}
+
+// waitStatus waits until a channel has a status, by asking what it does.
+func (e *env) waitStatus(code parley.ChannelCode, status parley.ChannelStatus) {
 	e.t.Helper()
 	changes, stop := e.config.Gateway.Activity()
 	defer stop()
 	for {
-		if c, _ := e.config.Gateway.Channel(code); c.State.Status == parley.ChannelWorking {
+		if c, _ := e.config.Gateway.Channel(code); c.State.Status == status {
 			return
 		}
 		select {
 		case <-changes:
 		case <-e.t.Context().Done():
-			e.t.Fatal("the channel does not begin to work")
+			e.t.Fatalf("the channel does not become %s", status)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type channelRow struct {
 	Reason    string                 `json:"reason"`
 	Since     *string                `json:"since"` // null: no server runs
 	Enabled   bool                   `json:"enabled"`
+	Labels    []string               `json:"labels"`
 	Settings  parley.ChannelSettings `json:"settings"` // those that differ from the defaults
 	CreatedAt string                 `json:"created_at"`
 
@@ -42,7 +43,8 @@ func channelOf(c parley.Channel) channelRow {
 	row := channelRow{
 		Code: c.Code, Name: c.Name, Network: c.Network, Number: c.Number,
 		Status: c.State.Status, Reason: c.State.Reason, Since: stampOrNil(c.State.Since),
-		Enabled: c.Enabled, CreatedAt: parley.Stamp(c.CreatedAt), Settings: c.Settings, ArchiveOf: c.Settings.ArchiveOf,
+		Enabled: c.Enabled, Labels: append([]string{}, c.Labels...), CreatedAt: parley.Stamp(c.CreatedAt),
+		Settings: c.Settings, ArchiveOf: c.Settings.ArchiveOf,
 	}
 	if d := row.Settings.Pace; d != nil && *d == 0 && c.Network == parley.Sandbox { // zero is the default of the sandbox
 		row.Settings.Pace = nil
@@ -69,15 +71,10 @@ func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) c
 	return row
 }
 
-func (s *server) listChannels(ctx context.Context, _ *request) (any, error) {
-	activity := s.channelActivity(ctx)
-	row := func(c parley.Channel) channelRow { return s.channelRow(c, activity[c.Code]) }
-	return ok("OK", mapped(s.Gateway.Channels(), row)), nil
-}
-
 // channelActivity reads the counters of the last day. Channels are shown without them if that fails.
-func (s *server) channelActivity(ctx context.Context) map[parley.ChannelCode]parley.ChannelActivity {
-	activity, err := s.Store.ChannelActivity(ctx, time.Now().Add(-stats.Day))
+func (s *server) channelActivity(ctx context.Context, channels []parley.Channel) map[parley.ChannelCode]parley.ChannelActivity {
+	codes := mapped(channels, func(c parley.Channel) parley.ChannelCode { return c.Code })
+	activity, err := s.Store.ChannelActivity(ctx, time.Now().Add(-stats.Day), codes)
 	if err != nil {
 		s.Log.Warn("counters cannot be read", "error", err)
 	}
@@ -95,7 +92,7 @@ func (s *server) channelResponse(ctx context.Context, sentence string, c parley.
 	if err != nil {
 		return nil, notFoundAs(err, errNoChannel)
 	}
-	return ok(sentence, s.channelRow(c, s.channelActivity(ctx)[c.Code])), nil
+	return ok(sentence, s.channelRow(c, s.channelActivity(ctx, []parley.Channel{c})[c.Code])), nil
 }
 
 var errNoChannel = parley.Errorf(parley.NotFound, "This channel does not exist.")
@@ -106,6 +103,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 		Name:     r.OptionalText("name", 1, 60),
 		Network:  parley.NetworkName(r.Choice("network", false, string(parley.Sandbox), string(parley.WhatsApp))),
 		Settings: r.settings(),
+		Labels:   r.labels("labels"),
 	}
 	err := r.Failed(func() error {
 		if _, taken := s.Gateway.Channel(c.Code); taken {
@@ -158,9 +156,42 @@ func (r *request) settings() parley.ChannelSettings {
 	return settings
 }
 
+// labels reads a list of labels, sorted and each once.
+func (r *request) labels(field string) []string {
+	var labels []string
+	r.List(field, 0, parley.MaxLabels, false, func(f form.Form, index string) {
+		labels = append(labels, parseLabel(f, index))
+	})
+	return parley.ChangeLabels(nil, labels, nil)
+}
+
+func parseLabel(f form.Form, name string) string {
+	text := f.Text(name, 1, 1000)
+	label, err := parley.ParseLabel(text)
+	if text != "" && err != nil {
+		f.Fail(name, "must be 1 to %d letters, digits, spaces and - _ . : for example jakarta.", parley.MaxLabel)
+	}
+	return label
+}
+
+// labelChange reads the fields that change labels: labels replaces them, add_labels and remove_labels change some.
+func (r *request) labelChange() (change func([]string) []string) {
+	all, add, remove := r.labels("labels"), r.labels("add_labels"), r.labels("remove_labels")
+	if r.Has("labels") && (r.Has("add_labels") || r.Has("remove_labels")) {
+		r.Fail("labels", "replaces all labels: do not send add_labels or remove_labels with it.")
+	}
+	replaces := r.Has("labels")
+	return func(labels []string) []string {
+		if replaces {
+			return all
+		}
+		return parley.ChangeLabels(labels, add, remove)
+	}
+}
+
 // changeChannel changes the given fields. Settings are replaced as a whole: a missing one is reset.
 func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
-	name, settings := r.OptionalText("name", 1, 60), r.settings()
+	name, settings, labels := r.OptionalText("name", 1, 60), r.settings(), r.labelChange()
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
@@ -174,9 +205,13 @@ func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
 			c.Settings = settings
 			c.Settings.ClockAhead, c.Settings.ArchiveOf = ahead, of
 		}
-	}, r.auditChannelChange(ctx))
+		c.Labels = labels(c.Labels)
+	}, checkLabels, r.auditChannelChange(ctx))
 	return s.channelResponse(ctx, "Channel changed", c, err)
 }
+
+// checkLabels runs in the transaction that changes a channel.
+func checkLabels(_ *store.Tx, _, after parley.Channel) error { return parley.CheckLabels(after.Labels) }
 
 // checkChannel returns an error if the channel was deleted. It runs in the transaction that adds to the channel.
 func checkChannel(ctx context.Context, tx *store.Tx, c parley.Channel) error {

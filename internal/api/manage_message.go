@@ -27,6 +27,7 @@ type messageRow struct {
 	Error     *parley.FailureView `json:"error"`
 	Timestamp string              `json:"timestamp"`
 	UpdatedAt string              `json:"updated_at"`
+	EditedAt  *string             `json:"edited_at"`
 	RequestID *string             `json:"request_id"`
 	OTP       bool                `json:"otp"`
 }
@@ -45,7 +46,7 @@ func (s *server) messageRow(m *parley.Message, name string) messageRow {
 		Channel: m.Channel, MessageID: rec.MessageID, ID: m.ID, ContactID: contact, GroupID: textOrNil(m.Chat.Group()),
 		Name: name, FromMe: m.FromMe, Type: rec.Type, Body: s.shownText(m),
 		Status: m.Status, Error: rec.Error, Timestamp: rec.Timestamp, UpdatedAt: parley.Stamp(m.UpdatedAt),
-		RequestID: textOrNil(m.Request), OTP: isSecret,
+		EditedAt: stampOrNil(m.EditedAt), RequestID: textOrNil(m.Request), OTP: isSecret,
 	}
 }
 
@@ -120,6 +121,8 @@ func messageQuery(f form.Form) parley.MessageQuery {
 	case text == "":
 	case len(text) >= leastDigits && len(text) <= form.MaxNumber && strings.Trim(text, "0123456789") == "" && !strings.HasPrefix(text, "00"):
 		q.Number = text // a number or its prefix
+	case strings.HasSuffix(text, "@g.us"):
+		q.Contact = f.Group("contact").Chat()
 	default:
 		q.Contact = parley.ContactOf(f.CheckNumber("contact", text))
 	}

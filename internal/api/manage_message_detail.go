@@ -27,11 +27,13 @@ type operatorDetail struct {
 	messageDetail  `json:",inline"`
 	Deliveries     []deliveryRow `json:"deliveries"`
 	IdempotencyKey *string       `json:"idempotency_key"`
+	SentBy         *sender       `json:"sent_by"`
 }
 
 type statusAt struct {
 	Status parley.Status `json:"status"`
 	At     string        `json:"at"`
+	Edited bool          `json:"edited,omitzero"` // its text was changed then
 }
 
 type messageFile struct {
@@ -79,24 +81,29 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	if r.channel.Code != "" { // the token is not the operator's
 		return ok("OK", d), nil
 	}
+	senders, err := s.sendersOf(ctx, []parley.Message{m})
+	if err != nil {
+		return nil, err
+	}
 	deliveries, err := s.deliveriesOf(ctx, events)
-	return ok("OK", operatorDetail{d, deliveries, textOrNil(m.IdempotencyKey)}), err
+	return ok("OK", operatorDetail{d, deliveries, textOrNil(m.IdempotencyKey), senders[m.ID]}), err
 }
 
-// timelineOf lists the statuses of a message, from acceptance until now. Purged events are missing in between.
+// timelineOf lists the statuses and edits of a message, from acceptance until now. Purged events are missing in between.
 func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
 	first := parley.Pending
 	if !m.FromMe {
 		first = parley.Received
 	}
-	line := []statusAt{{first, parley.Stamp(m.CreatedAt)}}
+	line := []statusAt{{Status: first, At: parley.Stamp(m.CreatedAt)}}
 	for _, e := range events {
-		if e.Type == parley.MessageStatus || e.Type == parley.MessageDeleted {
-			line = append(line, statusAt{e.Message.Status, parley.Stamp(e.At)})
+		switch e.Type {
+		case parley.MessageStatus, parley.MessageDeleted, parley.MessageEdited:
+			line = append(line, statusAt{e.Message.Status, parley.Stamp(e.At), e.Type == parley.MessageEdited})
 		}
 	}
 	if line[len(line)-1].Status != m.Status {
-		line = append(line, statusAt{m.Status, parley.Stamp(m.UpdatedAt)})
+		line = append(line, statusAt{Status: m.Status, At: parley.Stamp(m.UpdatedAt)})
 	}
 	return line
 }

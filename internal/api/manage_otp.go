@@ -47,8 +47,12 @@ func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
 			rows = append(rows, linkRow(link, now))
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b otpRow) int { return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+	newestFirst(rows)
 	return ok("OK", rows[:min(len(rows), limit)]), nil
+}
+
+func newestFirst(rows []otpRow) {
+	slices.SortStableFunc(rows, func(a, b otpRow) int { return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.ID, b.ID)) })
 }
 
 func codeRow(c parley.OTPCode, now time.Time) otpRow {

@@ -1,11 +1,11 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"parley"
@@ -14,13 +14,17 @@ import (
 )
 
 type overviewData struct {
-	Needs       []*need                      `json:"needs"`
+	// Problems and Warnings count what needs somebody, as the doctor does. Needs has the worst of them.
+	Problems    int                          `json:"problems"`
+	Warnings    int                          `json:"warnings"`
+	Needs       []need                       `json:"needs"`
 	Channels    map[parley.ChannelStatus]int `json:"channels"`
 	Last24h     stats.Counts                 `json:"last24h"`
 	ToSent      *stats.Times                 `json:"to_sent_ms"`
 	ToSentFrom  string                       `json:"to_sent_from"`
 	ToDelivered *stats.Times                 `json:"to_delivered_ms"`
 	Waiting     int                          `json:"waiting"`
+	Queue       queueData                    `json:"queue"`
 	Webhooks    stats.Webhooks               `json:"webhooks"`
 	OTP         stats.Codes                  `json:"otp"`
 	PerMinute   []minuteCounts               `json:"per_minute"`
@@ -32,7 +36,11 @@ type minuteCounts struct {
 }
 
 // readOverview reads counters, so it costs the same with a million messages.
-func (s *server) readOverview(ctx context.Context, _ *request) (any, error) {
+func (s *server) readOverview(ctx context.Context, r *request) (any, error) {
+	channel := parley.ChannelCode(r.OptionalText("channel", 1, 32))
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
 	now := time.Now()
 	report, err := stats.Read(ctx, s.Store, now)
 	if err != nil {
@@ -49,20 +57,57 @@ func (s *server) readOverview(ctx context.Context, _ *request) (any, error) {
 	}
 	for _, c := range channels {
 		data.Channels[c.State.Status]++
-		data.Waiting += s.Gateway.QueueDepth(c.Code)
 	}
-	data.Needs, err = s.needs(ctx, channels, report, now)
+	found := doctor.Attention(s.Program.Attention(ctx))
+	data.Problems, data.Warnings = doctor.CountLevels(found)
+	data.Needs = needsOf(found, channel)
+	data.Queue, err = s.queues(ctx, channels)
+	data.Waiting = data.Queue.Leaving + data.Queue.Stuck
 	return ok("OK", data), err
 }
 
+const (
+	maxNeeds = 100 // bounds the response
+	maxAlike = 10  // of one code: hundreds of channels with one problem must not hide another problem
+)
+
+// needsOf lists the worst findings: all, or those of a channel and of no channel.
+func needsOf(found []doctor.Finding, channel parley.ChannelCode) []need {
+	alike := map[string]int{}
+	list := []need{}
+	for _, f := range found {
+		if channel != "" && f.Channel != "" && f.Channel != channel {
+			continue
+		}
+		alike[f.Code]++
+		if f.Code == "" || alike[f.Code] <= maxAlike {
+			list = append(list, needOf(f))
+		}
+	}
+	list = list[:min(len(list), maxNeeds)]
+	for i, n := range list {
+		list[i].Alike = 1
+		if n.Code != "" {
+			list[i].Alike = alike[n.Code]
+		}
+	}
+	return list
+}
+
+// need is a finding of the doctor that needs somebody.
 type need struct {
-	Kind     string     `json:"kind"`     // channel, webhook, disk, clock or otp
-	Severity string     `json:"severity"` // problem: broken; warning: may break soon
-	Channel  *string    `json:"channel"`
-	Webhook  *string    `json:"webhook"`
-	Sentence string     `json:"sentence"`
-	Since    string     `json:"since"`
-	Action   needAction `json:"action"`
+	Kind     string       `json:"kind"` // the first word of the check
+	Code     string       `json:"code"`
+	Severity doctor.Level `json:"severity"`
+	Channel  *string      `json:"channel"`
+	Webhook  *string      `json:"webhook"`
+	URL      *string      `json:"url"` // of the webhook
+	Sentence string       `json:"sentence"`
+	Remedy   string       `json:"remedy"`
+	Since    *string      `json:"since"`
+	Until    *string      `json:"until"`
+	Alike    int          `json:"alike"` // findings with this code, those that are not listed too
+	Action   needAction   `json:"action"`
 }
 
 type needAction struct {
@@ -71,143 +116,97 @@ type needAction struct {
 	HREF  string `json:"href"`
 }
 
-var seeCodes = needAction{"codes", "See codes", "/console/otp"}
-
-const (
-	isProblem = "problem"
-	isWarning = "warning"
-
-	// recovering is how long a reconnecting channel is not reported.
-	recovering = time.Minute
-	// fullDisk is the free space below which writes may fail.
-	fullDisk = 100 << 20
-	// enoughCodes is from how many codes on the delivery rate counts.
-	enoughCodes = 10
-	// maxNeeds bounds the response.
-	maxNeeds = 100
-)
-
-// needs lists what needs attention, newest first.
-func (s *server) needs(ctx context.Context, channels []parley.Channel, report stats.Report, now time.Time) ([]*need, error) {
-	webhooks, err := s.Store.Webhooks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	attacks, err := doctor.Attacks(ctx, s.Store, channels, now)
-	if err != nil {
-		return nil, err
-	}
-	found := []*need{s.diskNeed(now), otpNeed(report), s.clockNeed(now)}
-	for _, c := range channels {
-		found = append(found, channelNeed(c, now))
-	}
-	for _, w := range webhooks {
-		found = append(found, webhookNeed(w, now))
-	}
-	for _, a := range attacks {
-		found = append(found, &need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), Since: parley.Stamp(a.At),
-			Action: seeCodes, Sentence: a.Finding.Found})
-	}
-	found = slices.DeleteFunc(found, func(n *need) bool { return n == nil })
-	slices.SortStableFunc(found, func(a, b *need) int {
-		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Sentence, b.Sentence))
-	})
-	return found[:min(len(found), maxNeeds)], nil
+func needOf(f doctor.Finding) need {
+	kind, _, _ := strings.Cut(f.Check, " ")
+	return need{Kind: kind, Code: f.Code, Severity: f.Level, Channel: textOrNil(f.Channel), Webhook: textOrNil(f.Webhook),
+		URL: textOrNil(f.URL), Sentence: f.Text(), Remedy: f.Remedy,
+		Since: stampOrNil(f.Since), Until: stampOrNil(f.Until), Action: actionFor(kind, f)}
 }
 
-// channelNeed reports an enabled channel that does not work.
-func channelNeed(c parley.Channel, now time.Time) *need {
-	if !c.Enabled || c.State.Status == parley.ChannelWorking {
-		return nil
-	}
-	page := "/console/channels/" + url.PathEscape(string(c.Code))
-	pair := needAction{"pair", "Pair", page + "/pair"}
-	n := &need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), Since: parley.Stamp(c.State.Since),
-		Action: needAction{"channel", "See channel", page}}
-	switch c.State.Status {
-	case parley.ChannelLoggedOut:
-		n.Action = pair
-		n.Sentence = fmt.Sprintf("Channel %s is logged out and sends nothing. Pair it again.", c.Code)
-	case parley.ChannelScanQRCode:
-		n.Action, n.Severity = pair, isWarning
-		n.Sentence = fmt.Sprintf("Channel %s is not paired. Pair its phone.", c.Code)
-	case parley.ChannelFailed:
-		n.Sentence = fmt.Sprintf("Channel %s failed.", c.Code)
-	case parley.ChannelStopped: // although it is enabled
-		n.Sentence = fmt.Sprintf("Channel %s is stopped.", c.Code)
-	default: // it reconnects on its own
-		lasts := now.Sub(c.State.Since)
-		if lasts < recovering {
-			return nil
-		}
-		n.Severity = isWarning
-		n.Sentence = fmt.Sprintf("Channel %s has been %s for %s.", c.Code, c.State.Status, doctor.Lasted(lasts))
-	}
-	if c.State.Reason != "" {
-		n.Sentence += " " + c.State.Reason
-	}
-	return n
-}
-
-func webhookNeed(w parley.Webhook, now time.Time) *need {
-	n := &need{Kind: "webhook", Webhook: textOrNil(w.ID), Channel: textOrNil(w.Channel)}
+// actionFor is the page of the console where something can be done about a finding.
+func actionFor(kind string, f doctor.Finding) needAction {
+	channel := "/console/channels/" + url.PathEscape(string(f.Channel))
 	switch {
-	case !w.IsEnabled() && w.Failures > 0: // not one that was switched off by hand
-		n.Severity, n.Since = isProblem, parley.Stamp(w.DisabledAt)
-		n.Sentence = fmt.Sprintf("The webhook %s is off. %s", w.URL, w.Reason)
-		n.Action = needAction{"webhook", "See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(w.ID))}
-	case w.IsEnabled() && w.Failures > 0:
-		lasts := now.Sub(w.FailingSince)
-		n.Severity, n.Since = isWarning, parley.Stamp(w.FailingSince)
-		n.Sentence = fmt.Sprintf("Every delivery to %s has failed for %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
-		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=retrying&webhook=" + url.QueryEscape(string(w.ID))}
-	default:
-		return nil
+	case f.Code == "channel_logged_out" || f.Code == "channel_not_paired":
+		return needAction{"pair", "Pair", channel + "/pair"}
+	case kind == "channel":
+		return needAction{"channel", "See channel", channel}
+	case kind == "webhook":
+		return needAction{"webhook", "See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(f.Webhook))}
+	case kind == "codes":
+		return needAction{"codes", "See codes", "/console/otp"}
+	case kind == "clock" || kind == "network":
+		return needAction{"channels", "See channels", "/console/channels"}
+	case kind == "nodes":
+		return needAction{"nodes", "See nodes", "/console/nodes"}
 	}
-	return n
+	return needAction{"checks", "Run checks", "/console/?checks=1"}
 }
 
-func (s *server) diskNeed(now time.Time) *need {
-	if s.Program.DataDir == "" {
-		return nil
-	}
-	free := doctor.FreeDisk(s.Program.DataDir)
-	if free >= doctor.LittleDisk {
-		s.littleDisk.Store(0)
-		return nil
-	}
-	s.littleDisk.CompareAndSwap(0, now.UnixMilli())
-	n := &need{Kind: "disk", Severity: isWarning, Since: parley.Stamp(time.UnixMilli(s.littleDisk.Load())),
-		Action:   needAction{"settings", "Settings", "/console/settings"},
-		Sentence: fmt.Sprintf("The disk has %s left. When it is full, no messages are accepted. Free some space.", doctor.Size(free))}
-	if free < fullDisk {
-		n.Severity = isProblem
-	}
-	return n
+// queueData says when what waits will have left.
+type queueData struct {
+	// Leaving wait on channels that send; they leave within ETASeconds, at the pace of their channels. Null: unknown.
+	Leaving    int  `json:"leaving"`
+	ETASeconds *int `json:"eta_seconds"`
+	// Stuck wait on channels that cannot send now: logged out, not paired, stopped or failed.
+	Stuck    int            `json:"stuck"`
+	Channels []channelQueue `json:"channels"` // the longest first
 }
 
-func otpNeed(r stats.Report) *need {
-	codes := r.Codes.Requested - r.Codes.Links
-	if codes < enoughCodes || 2*r.Codes.Delivered >= codes {
-		return nil
-	}
-	return &need{Kind: "otp", Severity: isWarning, Since: parley.Stamp(r.From), Action: seeCodes,
-		Sentence: fmt.Sprintf("Only %d of %d one-time codes in the last 24 hours reached a phone.", r.Codes.Delivered, codes)}
+type channelQueue struct {
+	Channel    parley.ChannelCode   `json:"channel"`
+	Status     parley.ChannelStatus `json:"status"`
+	Waiting    int                  `json:"waiting"`
+	CanLeave   bool                 `json:"can_leave"`
+	ETASeconds *int                 `json:"eta_seconds"`
 }
 
-func (s *server) clockNeed(now time.Time) *need {
-	ahead, known := s.Gateway.ClockAhead()
-	found := doctor.Clock(ahead)
-	if !known || found.Level == doctor.Fine {
-		s.clockOff.Store(0)
+// maxQueues is how many channels with the longest queues are listed.
+const maxQueues = 10
+
+// queues estimates when the messages that wait will have left.
+func (s *server) queues(ctx context.Context, channels []parley.Channel) (data queueData, err error) {
+	waiting := map[parley.ChannelCode]int{}
+	if s.isNode() { // queues of other nodes are only in the database
+		if waiting, err = s.Store.PendingByChannel(ctx); err != nil {
+			return data, err
+		}
+	}
+	data.Channels = []channelQueue{}
+	known := true
+	for _, c := range channels {
+		n := max(waiting[c.Code], s.Gateway.QueueDepth(c.Code))
+		if n == 0 {
+			continue
+		}
+		q := channelQueue{Channel: c.Code, Status: c.State.Status, Waiting: n, CanLeave: c.Enabled && c.State.Status.CanSend()}
+		if !q.CanLeave {
+			data.Stuck += n
+		} else {
+			data.Leaving += n
+			q.ETASeconds = leavesIn(c, n)
+			known = known && q.ETASeconds != nil
+			if q.ETASeconds != nil && (data.ETASeconds == nil || *q.ETASeconds > *data.ETASeconds) {
+				data.ETASeconds = q.ETASeconds
+			}
+		}
+		data.Channels = append(data.Channels, q)
+	}
+	if !known {
+		data.ETASeconds = nil
+	}
+	slices.SortStableFunc(data.Channels, func(a, b channelQueue) int { return b.Waiting - a.Waiting })
+	data.Channels = data.Channels[:min(len(data.Channels), maxQueues)]
+	return data, nil
+}
+
+// leavesIn is how many seconds a channel needs for n messages at its pace. Without a pace it sends as fast as the network
+// takes them. Nil: it does not send at the moment.
+func leavesIn(c parley.Channel, n int) *int {
+	if c.State.Status != parley.ChannelWorking {
 		return nil
 	}
-	s.clockOff.CompareAndSwap(0, now.UnixMilli())
-	n := &need{Kind: "clock", Severity: isWarning, Since: parley.Stamp(time.UnixMilli(s.clockOff.Load())),
-		Action:   needAction{"channels", "See channels", "/console/channels"},
-		Sentence: found.Found + " Synchronise it with NTP."}
-	if found.Level == doctor.Problem {
-		n.Severity = isProblem
-	}
-	return n
+	least, most := c.Pace()
+	seconds := int(math.Ceil((float64(n) * (least + most).Seconds()) / 2))
+	return &seconds
 }

@@ -40,6 +40,8 @@ type Program struct {
 	DatabaseSize func(ctx context.Context) (int64, error)
 	// Doctor runs all checks.
 	Doctor func(ctx context.Context) []doctor.Finding
+	// Attention returns the current findings without long checks.
+	Attention func(ctx context.Context) []doctor.Finding
 	// Backup creates a backup in the data directory. LastBackup returns the newest; false: none.
 	Backup     func(ctx context.Context) (Backup, error)
 	LastBackup func() (Backup, bool)
@@ -74,6 +76,7 @@ type serverData struct {
 	LocalURL         string         `json:"local_url"` // for this machine
 	LogLevel         *logLevelData  `json:"log_level"`
 	Cluster          bool           `json:"cluster"`
+	WhatsAppClient   *string        `json:"whatsapp_client"` // when it was made; null: unknown
 }
 
 type lastBackup struct {
@@ -97,7 +100,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
 		Channels: len(s.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.PublicURL, s.URL), LocalURL: s.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
-		Cluster: s.isNode(),
+		Cluster: s.isNode(), WhatsAppClient: stampOrNil(doctor.ClientDate()),
 	}
 	for name := range s.Gateway.Drivers {
 		data.Networks = append(data.Networks, string(name))
@@ -112,14 +115,20 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 }
 
 type doctorData struct {
+	Problems int          `json:"problems"`
+	Warnings int          `json:"warnings"`
 	Findings []findingRow `json:"findings"`
 }
 
 type findingRow struct {
-	Check  string       `json:"name"`
-	Level  doctor.Level `json:"level"`
-	Found  string       `json:"sentence"`
-	Remedy string       `json:"remedy"`
+	Check   string       `json:"name"`
+	Code    string       `json:"code"`
+	Level   doctor.Level `json:"level"`
+	Found   string       `json:"sentence"`
+	Remedy  string       `json:"remedy"`
+	Channel *string      `json:"channel"`
+	Webhook *string      `json:"webhook"`
+	Since   *string      `json:"since"`
 }
 
 // maxFindings bounds the response. The worst come first.
@@ -127,13 +136,13 @@ const maxFindings = 500
 
 func (s *server) askDoctor(ctx context.Context, _ *request) (any, error) {
 	found := s.Program.Doctor(ctx)
-	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return severity(b.Level) - severity(a.Level) })
-	found = found[:min(len(found), maxFindings)]
-	return ok("OK", doctorData{mapped(found, func(f doctor.Finding) findingRow { return findingRow(f) })}), nil
-}
-
-func severity(l doctor.Level) int {
-	return slices.Index([]doctor.Level{doctor.Fine, doctor.Warning, doctor.Problem}, l)
+	data := doctorData{}
+	data.Problems, data.Warnings = doctor.CountLevels(found)
+	doctor.Sort(found)
+	data.Findings = mapped(found[:min(len(found), maxFindings)], func(f doctor.Finding) findingRow {
+		return findingRow{f.Check, f.Code, f.Level, f.Found, f.Remedy, textOrNil(f.Channel), textOrNil(f.Webhook), stampOrNil(f.Since)}
+	})
+	return ok("OK", data), nil
 }
 
 type backupData struct {

@@ -152,6 +152,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 			w.Enable()
 		case switches && w.IsEnabled():
 			w.Disable(time.Now(), switchedOff)
+			w.ClearFailures() // who switched it off knows
 		}
 		if moved || switches && enabled {
 			err = tx.RetryDeliveries(ctx, w.ID, time.Now())

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
+	"time"
 
 	"parley"
 	"parley/internal/api/form"
@@ -43,6 +45,69 @@ func emoji(f form.Form, name string) string {
 		return ""
 	}
 	return s
+}
+
+func (s *server) edit(ctx context.Context, r *request) (gateway.Draft, error) {
+	m, err := s.target(ctx, r)
+	text := r.Text("message", 1, maxText)
+	var until time.Time
+	if err == nil && m.ID != "" {
+		until, err = s.checkEditable(ctx, r, &m)
+	}
+	var mentions []parley.ContactID // those that the new text still names
+	if old, ok := m.Content.(parley.Text); ok {
+		for _, id := range old.Mentions {
+			if strings.Contains(text, "@"+id.Number()) {
+				mentions = append(mentions, id)
+			}
+		}
+	}
+	return gateway.Draft{To: m.Chat, ReplyTo: m.ReplyTo, ExpiresAt: until,
+		Content: parley.Edit{Body: text, Target: m.Ref(), Mentions: mentions}}, cmp.Or(err, r.Err())
+}
+
+// checkEditable fails the field if a message cannot be edited. It returns until when it can be; zero: it is not sent yet.
+func (s *server) checkEditable(ctx context.Context, r *request, m *parley.Message) (until time.Time, err error) {
+	_, isText := m.Content.(parley.Text)
+	_, isSecret := m.Content.(parley.Secret)
+	fail := func(sentence string) (time.Time, error) {
+		r.Fail("message_id", "%s", sentence)
+		return time.Time{}, nil
+	}
+	switch {
+	case !m.FromMe:
+		return fail("is a message of a contact. You can edit only your own messages.")
+	case m.Status == parley.Deleted:
+		return fail("is a message that was deleted.")
+	case m.Status == parley.Failed:
+		return fail("is a message that was not sent.")
+	case isSecret, m.Priority != parley.PriorityNormal: // the second also once its text is erased
+		return fail("is a message with a one-time code or about a login link. These cannot be edited.")
+	case !isText:
+		return fail("is not a text. Only texts can be edited.")
+	case m.Status == parley.Pending:
+		return time.Time{}, nil
+	}
+	sent, err := s.sentAt(ctx, m)
+	if err != nil {
+		return time.Time{}, err
+	}
+	until = sent.Add(parley.EditWindow)
+	if !s.Gateway.Now(r.channel.Code).Before(until) {
+		return fail("was sent more than 15 minutes ago and cannot be edited any more.")
+	}
+	return until, nil
+}
+
+// sentAt is when the network confirmed a message. It may have waited long before.
+func (s *server) sentAt(ctx context.Context, m *parley.Message) (time.Time, error) {
+	events, err := s.Store.EventsAbout(ctx, m)
+	for _, e := range events {
+		if e.Type == parley.MessageStatus && e.Message.Status == parley.Sent {
+			return e.At, err
+		}
+	}
+	return m.CreatedAt, err
 }
 
 func (s *server) see(ctx context.Context, r *request) (gateway.Draft, error) {
@@ -110,6 +175,8 @@ func operationResponse(_ context.Context, _ *request, ms []parley.Message) (resp
 
 func effectOf(c parley.Content) (status, kind string) {
 	switch c := c.(type) {
+	case parley.Edit:
+		return "EDITED", "edit"
 	case parley.Seen:
 		return "READ", "seen"
 	case parley.Delete:

@@ -96,7 +96,8 @@ func (s *server) sendCode(ctx context.Context, r *request, order otp.CodeRequest
 	if r.key != nil { // the response is complete, so it is stored with the code
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
-	draft := gateway.Draft{To: asked, Content: issue.Content, Request: r.id, Priority: issue.Priority, ExpiresAt: code.ExpiresAt}
+	draft := gateway.Draft{To: asked, Content: issue.Content, Request: r.id, Token: r.tokenID(), Priority: issue.Priority,
+		ExpiresAt: code.ExpiresAt}
 	terms := gateway.SendOptions{Key: r.key, InTx: func(tx *store.Tx) error { return issue.Store(ctx, tx) }}
 	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms); err != nil {
 		return response{}, fullQueue(wasDeleted(code.Channel, err))

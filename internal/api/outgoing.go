@@ -46,12 +46,12 @@ type outgoing struct {
 // readers read a message of a pool, or one that a simulated phone sends, by its type.
 var readers = map[parley.Kind]func(form.Form) outgoing{
 	parley.KindText: readText, parley.KindImage: readImage, parley.KindVideo: readVideo, parley.KindFile: readFile,
-	parley.KindVoice: readVoice, parley.KindLocation: readLocation, parley.KindContact: readContacts,
+	parley.KindVoice: readVoice, parley.KindSticker: readSticker, parley.KindLocation: readLocation, parley.KindContact: readContacts,
 }
 
 func readText(f form.Form) outgoing {
 	return outgoing{
-		content:     parley.Text{Body: f.Text("message", 1, 4096), Mentions: mentions(f)},
+		content:     parley.Text{Body: f.Text("message", 1, maxText), Mentions: mentions(f)},
 		preview:     f.Flag("linkPreview", true),
 		highQuality: f.Flag("linkPreviewHighQuality", true),
 		replyTo:     f.ReplyTo(),
@@ -107,6 +107,13 @@ func readVoice(f form.Form) outgoing {
 	return p
 }
 
+// readSticker reads a sticker. It has no caption.
+func readSticker(f form.Form) outgoing {
+	p := readFileField(f)
+	p.content = parley.Sticker{}
+	return p
+}
+
 func readLocation(f form.Form) outgoing {
 	return outgoing{
 		content: parley.Location{
@@ -121,8 +128,11 @@ func readLocation(f form.Form) outgoing {
 }
 
 const (
+	maxText        = 4096 // characters
 	maxCards       = 20
 	maxCardNumbers = 10
+	// maxSpelledNumber is the length of a number with blanks and signs.
+	maxSpelledNumber = 60
 )
 
 func readContacts(f form.Form) outgoing {
@@ -134,7 +144,11 @@ func readContacts(f form.Form) outgoing {
 		}
 		name := card.Text("name", 1, 100)
 		var numbers []string
-		card.List("numbers", 1, maxCardNumbers, true, func(f form.Form, index string) { numbers = append(numbers, f.Number(index)) })
+		card.List("numbers", 1, maxCardNumbers, true, func(f form.Form, index string) {
+			if text := f.Text(index, 1, maxSpelledNumber); text != "" {
+				numbers = append(numbers, f.CheckNumber(index, text))
+			}
+		})
 		contacts.Cards = append(contacts.Cards, parley.NewContactCard(name, numbers))
 	})
 	if len(contacts.Cards) == 1 {
@@ -326,6 +340,9 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, channel parley
 		return c, err
 	case parley.Voice:
 		c.Media, err = s.Media.Voice(ctx, *p.source)
+		return c, err
+	case parley.Sticker:
+		c.Media, err = s.Media.Sticker(ctx, *p.source)
 		return c, err
 	}
 	return p.content, nil

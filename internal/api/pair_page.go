@@ -1,9 +1,7 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
-	"html/template"
 	"net/http"
 
 	"parley/internal/asset"
@@ -12,19 +10,15 @@ import (
 // servePairPage serves the page where the owner of a number links it to a channel, in the viewer's language. Its script
 // uses the ticket in the URL fragment, which browsers do not send.
 func servePairPage() http.Handler {
-	words := readPairWords()
-	page := template.Must(template.ParseFS(embedded, "pair/page.html"))
+	words := readPageWords("pair/words.json")
+	page := asset.Page(mustRead("pair/page.html"))
 	pages := map[string][]byte{}
-	for language, of := range words {
-		text, err := json.Marshal(of)
-		var b bytes.Buffer
-		if err == nil {
-			err = page.Execute(&b, map[string]any{"Language": language, "Words": of, "JSON": string(text)})
-		}
+	for language := range words {
+		text, err := page.Fill(words.values(language))
 		if err != nil {
 			panic(err) // the files are embedded
 		}
-		pages[language] = b.Bytes()
+		pages[language] = text
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		setPageHeaders(w.Header())
@@ -33,19 +27,30 @@ func servePairPage() http.Handler {
 	})
 }
 
-type pairWords map[string]map[string]string
+// pageWords are the texts of a public page, by language.
+type pageWords map[string]map[string]string
 
-func readPairWords() pairWords {
-	var words pairWords
-	if err := json.Unmarshal(mustRead("pair/words.json"), &words); err != nil {
+func readPageWords(file string) pageWords {
+	var words pageWords
+	if err := json.Unmarshal(mustRead(file), &words); err != nil {
 		panic(err) // the file is embedded
 	}
 	return words
 }
 
-func (w pairWords) of(hr *http.Request) map[string]string { return w[w.language(hr)] }
+// values are the texts of a language for the places of the page, and all of them as JSON for its script.
+func (w pageWords) values(language string) map[string]string {
+	text, _ := json.Marshal(w[language]) // they were JSON before
+	values := map[string]string{"Language": language, "JSON": string(text)}
+	for name, word := range w[language] {
+		values["Words."+name] = word
+	}
+	return values
+}
 
-// pairLanguages are the languages of the page; the first is the default.
-var pairLanguages = []string{"en", "id", "pt-BR"}
+func (w pageWords) of(hr *http.Request) map[string]string { return w[w.language(hr)] }
 
-func (w pairWords) language(hr *http.Request) string { return asset.Language(hr, pairLanguages) }
+// pageLanguages are the languages of public pages; the first is the default.
+var pageLanguages = []string{"en", "id", "pt-BR"}
+
+func (w pageWords) language(hr *http.Request) string { return asset.Language(hr, pageLanguages) }

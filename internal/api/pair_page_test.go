@@ -14,7 +14,7 @@ import (
 
 // TestPairWords holds the languages of the page to each other, and to what uses their sentences.
 func TestPairWords(t *testing.T) {
-	words := readPairWords()
+	words := readPageWords("pair/words.json")
 	if len(words) != 3 {
 		t.Errorf("%d languages", len(words))
 	}
@@ -69,7 +69,7 @@ func TestPairPageCarriesItsWords(t *testing.T) {
 	if err := json.Unmarshal([]byte(html.UnescapeString(found[1])), &words); err != nil {
 		t.Fatal(err)
 	}
-	if !maps.Equal(words, readPairWords()["id"]) {
+	if !maps.Equal(words, readPageWords("pair/words.json")["id"]) {
 		t.Errorf("the page carries %v", words)
 	}
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"html/template"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/internal/asset"
 	"parley/internal/network/sandbox"
 )
 
@@ -20,32 +20,34 @@ import (
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-type phoneView struct {
-	Number  string
-	Channel string // empty: none in the address
-	Text    string
-}
-
 // servePhone serves the target of login links on sandbox channels: a simulated phone with the prompt filled in. The
 // ticket in the URL fragment, which browsers do not send, lets its script send the text as that phone.
 func servePhone() http.Handler {
-	page := template.Must(template.ParseFS(embedded, "phone/page.html"))
+	page := asset.Page(mustRead("phone/page.html"))
+	words := readPageWords("phone/words.json")
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		number, err := parley.ParseNumber(hr.PathValue("number"))
 		if err != nil || number != hr.PathValue("number") {
 			write(w, w.Header().Get("X-Request-Id"), refusal(errNoPhone))
 			return
 		}
-		view := phoneView{Number: number}
+		values := words.values(words.language(hr))
+		values["Number"], values["Channel"], values["Text"] = number, "", ""
 		query := hr.URL.Query()
 		if code, err := parley.ParseChannelCode(query.Get("to")); err == nil {
-			view.Channel = string(code)
+			values["Channel"] = string(code)
 		}
 		if text := query.Get("text"); utf8.ValidString(text) && utf8.RuneCountInString(text) <= maxTapped {
-			view.Text = text
+			values["Text"] = text
+		}
+		text, err := page.Fill(values)
+		if err != nil {
+			write(w, w.Header().Get("X-Request-Id"), refusal(err))
+			return
 		}
 		setPageHeaders(w.Header())
-		page.Execute(w, view) // the only error is a closed connection
+		w.Header().Set("Vary", "Accept-Language")
+		w.Write(text) // the only error is a closed connection
 	})
 }
 

@@ -129,7 +129,7 @@ func readStrings(item form.Form, kind parley.Kind) []outgoing {
 	item.List("data", 1, maxItemStrings, true, func(f form.Form, index string) {
 		p := outgoing{form: f}
 		if kind == parley.KindText || kind == "" {
-			p.content = parley.Text{Body: f.Text(index, 1, 4096)}
+			p.content = parley.Text{Body: f.Text(index, 1, maxText)}
 			p.preview, p.highQuality = true, true
 		} else {
 			p.content = notFetched[kind]

@@ -82,7 +82,7 @@ type pageMeta struct {
 
 // encode writes JSON. Text from a chat network may be invalid UTF-8; it is repaired instead of failing.
 func encode(v any) ([]byte, error) {
-	body, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
+	body, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("encode response: %w", err)
 	}

@@ -126,6 +126,7 @@ type arrived struct {
 	ReplyTo   *string        `json:"reply_to"`
 	Status    string         `json:"status"`
 	Timestamp string         `json:"timestamp"`
+	EditedAt  *string        `json:"edited_at"`
 	Copies    int            `json:"copies"`
 	Cursor    sandbox.Cursor `json:"cursor"`
 }
@@ -135,15 +136,16 @@ type arrivedFile struct {
 	Filename string `json:"filename"`
 	Size     int64  `json:"size"`
 	SHA256   string `json:"sha256"` // hexadecimal
-	Width    int    `json:"width,omitempty"`
-	Height   int    `json:"height,omitempty"`
-	Seconds  int    `json:"seconds,omitempty"`
+	Width    int    `json:"width"`  // 0: not known
+	Height   int    `json:"height"`
+	Seconds  int    `json:"seconds"`
 }
 
 func arrivedOf(m sandbox.Message) arrived {
 	a := arrived{
 		MessageID: m.ID.String(), GroupID: textOrNil(m.ID.Chat.Group()), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links,
-		ReplyTo: textOrNil(m.ReplyTo), Status: m.Status.String(), Timestamp: parley.Stamp(m.At), Copies: m.Copies, Cursor: m.Cursor,
+		ReplyTo: textOrNil(m.ReplyTo), Status: m.Status.String(), Timestamp: parley.Stamp(m.At), EditedAt: stampOrNil(m.EditedAt),
+		Copies: m.Copies, Cursor: m.Cursor,
 	}
 	if f := m.Media; f != nil {
 		a.Media = &arrivedFile{
@@ -154,7 +156,7 @@ func arrivedOf(m sandbox.Message) arrived {
 	return a
 }
 
-var recordKinds = []string{"text", "image", "video", "file", "voice", "location", "poll", "contact"}
+var recordKinds = []string{"text", "image", "video", "file", "voice", "sticker", "location", "poll", "contact"}
 
 func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 	q := sandbox.Query{
@@ -187,7 +189,7 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 // faultKinds are the faults, faultyKinds what they can affect.
 var (
 	faultKinds  = mapped(sandbox.FaultKinds, func(k sandbox.FaultKind) string { return string(k) })
-	faultyKinds = append(slices.Clone(recordKinds), "reaction", "seen", "delete", "star", "archive")
+	faultyKinds = append(slices.Clone(recordKinds), "reaction", "edit", "seen", "delete", "star", "archive")
 )
 
 func (s *server) addFault(ctx context.Context, r *request) (any, error) {

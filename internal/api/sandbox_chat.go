@@ -47,6 +47,7 @@ type bubble struct {
 	Deleted   bool                 `json:"deleted"`
 	Status    parley.Status        `json:"status"`
 	Timestamp string               `json:"timestamp"`
+	EditedAt  *string              `json:"edited_at"`
 	Copies    int                  `json:"copies"`
 }
 
@@ -72,7 +73,7 @@ func bubbleOf(m sandbox.Message) bubble {
 		FromPhone: m.FromPhone(), GroupID: textOrNil(m.ID.Chat.Group()), MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body,
 		Codes: m.Codes, Links: m.Links, Votes: m.Votes, Reactions: m.Reactions,
 		ReplyTo: textOrNil(m.ReplyTo), Deleted: m.Status == parley.Deleted, Status: m.Status,
-		Timestamp: parley.Stamp(m.At), Copies: m.Copies,
+		Timestamp: parley.Stamp(m.At), EditedAt: stampOrNil(m.EditedAt), Copies: m.Copies,
 	}
 	if !m.ID.FromMe && !b.FromPhone {
 		b.ContactID = textOrNil(m.Author)
@@ -205,6 +206,9 @@ func picked(f form.Form, kind string, m parley.Media, caption string) parley.Con
 	case "video":
 		wants("video/", "must be a video.")
 		return parley.Video{Media: m, Caption: caption}
+	case "sticker":
+		wants("image/webp", "must be a WebP image.")
+		return parley.Sticker{Media: m}
 	}
 	return parley.File{Media: m, Caption: caption}
 }

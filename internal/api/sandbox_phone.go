@@ -20,11 +20,12 @@ type acted struct {
 }
 
 func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
-	kind := r.Choice("type", true, "text", "image", "voice", "video", "file", "location", "contact", "reaction", "vote", "delete")
+	kind := r.Choice("type", true, "text", "image", "voice", "video", "file", "sticker", "location", "contact", "reaction", "vote",
+		"edit", "delete")
 	switch kind {
-	case "reaction", "vote", "delete":
+	case "reaction", "vote", "edit", "delete":
 		return s.actAsPhone(ctx, r, kind)
-	case "image", "video", "file", "voice":
+	case "image", "video", "file", "voice", "sticker":
 		if r.IsObject("file") {
 			if file, _ := r.Object("file", false); file.Has("data") {
 				return s.sendPicked(ctx, r, kind, file)
@@ -111,11 +112,13 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (any, 
 			ref = m.Ref()
 		}
 	}
-	var reaction string
+	var reaction, text string
 	options := []string{}
 	switch kind {
 	case "reaction":
 		reaction = emoji(r.Form, "reaction")
+	case "edit":
+		text = r.Text("message", 1, maxText)
 	case "vote":
 		options = append(options, r.Texts("options", 0, 12, 1, 100)...)
 	}
@@ -124,6 +127,8 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (any, 
 	case err != nil:
 	case kind == "reaction":
 		err = s.Sandbox.React(ctx, code, number, id, reaction)
+	case kind == "edit":
+		err = s.Sandbox.Edit(ctx, code, number, id, text)
 	case kind == "vote":
 		err = s.Sandbox.Vote(ctx, code, number, id, options)
 	default:

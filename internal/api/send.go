@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/api/form"
 	"parley/internal/gateway"
+	"parley/internal/store"
 )
 
 // drafting is the work of an endpoint whose one draft goes through the outbox: a message, or a change of a message or
@@ -65,9 +66,13 @@ func sending(s *server, read func(form.Form) outgoing) work {
 // caller prefers.
 func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelCode, drafts []gateway.Draft) ([]parley.Message, error) {
 	for i := range drafts {
-		drafts[i].Request = r.id
+		drafts[i].Request, drafts[i].Token = r.id, r.tokenID()
 	}
-	ms, err := s.Gateway.Send(ctx, channel, drafts, gateway.SendOptions{Wait: r.prefer.wait, Key: r.key})
+	options := gateway.SendOptions{Wait: r.prefer.wait, Key: r.key}
+	if r.action != "" {
+		options.Accepted = func(tx *store.Tx, ms []parley.Message) error { return r.auditMessages(ctx, tx, ms) }
+	}
+	ms, err := s.Gateway.Send(ctx, channel, drafts, options)
 	if err != nil {
 		s.discard(ctx, drafts)
 		return nil, fullQueue(wasDeleted(channel, err))
@@ -190,6 +195,8 @@ func appendContent(b []byte, m *parley.Message) ([]byte, error) {
 func contentText(c parley.Content) string {
 	switch c := c.(type) {
 	case parley.Voice:
+		return c.Media.Source
+	case parley.Sticker:
 		return c.Media.Source
 	case parley.Location:
 		if c.Title == "" {

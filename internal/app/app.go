@@ -64,7 +64,7 @@ func run(ctx context.Context, cfg Config) error {
 		cfg.Log.Warn("what an earlier backup or restore left behind cannot be removed", "error", err)
 	}
 	s := &server{cfg: cfg, lock: lock, started: started, limits: usualLimits, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1),
-		failed: make(chan error, 1)}
+		failed: make(chan error, 1), slow: slowChecks{wake: make(chan struct{}, 1)}}
 	if cfg.limits != nil {
 		s.limits = *cfg.limits
 	}
@@ -89,6 +89,7 @@ type server struct {
 	limits  stopLimits
 
 	untrustedProxy atomic.Bool // a proxy on this machine forwards requests
+	slow           slowChecks
 
 	cluster      cluster.Membership
 	node         *cluster.Cluster // nil: the database is a file
@@ -114,6 +115,7 @@ type server struct {
 	otp       *otp.Issuer
 	feed      *feed.Feed
 	callback  *callback.Engine
+	api       *api.API
 	http      *http.Server
 	handlers  *handlers
 
@@ -225,6 +227,7 @@ func (s *server) makeHandlers() error {
 	if err != nil {
 		return err
 	}
+	s.api = routes
 	pages, err := console.New(console.Config{
 		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive, PublicURL: s.cfg.PublicURL,
 	})
@@ -254,6 +257,7 @@ func (s *server) newAPI() (*api.API, error) {
 		Log:       s.log,
 		Metrics:   s.metrics,
 
+		LocalToken:        s.global,
 		Program:           s.program(),
 		URL:               s.url,
 		PublicURL:         s.cfg.PublicURL,
@@ -299,8 +303,9 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.runJoins(parts) })
 	running.Go(func() { s.feed.Run(parts) })
 	running.Go(func() { tuneMemory(parts) })
+	running.Go(func() { s.runSlowChecks(parts) })
 	for name, part := range map[string]func(context.Context) error{
-		"gateway": s.gateway.Run, "one-time passwords": s.otp.Run, "callbacks": s.callback.Run,
+		"gateway": s.gateway.Run, "one-time passwords": s.otp.Run, "callbacks": s.callback.Run, "requests and alerts": s.api.Run,
 		"serve":       func(context.Context) error { return s.http.Serve(s.listener) },
 		"serve nodes": s.serveNodes, "cluster": s.awaitFailure,
 	} {

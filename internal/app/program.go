@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"parley"
 	"parley/internal/api"
 	"parley/internal/doctor"
 	"parley/internal/gateway"
+	"parley/internal/wait"
 )
 
 // program is what the management API may read from the server and call on it.
@@ -25,6 +28,7 @@ func (s *server) program() api.Program {
 		OTPLife:      s.otp.Retention,
 		DatabaseSize: s.data.Store.Size,
 		Doctor:       s.examine,
+		Attention:    s.attention,
 		Backup:       s.backup,
 		LastBackup:   s.cfg.DataDir.lastBackup,
 		WriteBackup:  s.writeBackup,
@@ -38,41 +42,108 @@ const examineFor = 10 * time.Second
 
 // examine runs the checks of the doctor on this server.
 func (s *server) examine(ctx context.Context) []doctor.Finding {
+	findings := s.examineQuick(ctx, examineFor)
+	slow := s.examineSlow(ctx)
+	s.slow.store(slow)
+	return append(findings, slow...)
+}
+
+// attention runs the checks that are quick, and adds the last findings of those that are not. The two together are what
+// examine finds, except for damage of the database that nothing has noticed yet.
+func (s *server) attention(ctx context.Context) []doctor.Finding {
+	slow := s.slow.load()
+	return append(s.examineQuick(ctx, 0), slow...)
+}
+
+// examineQuick runs the checks that need neither the network nor another program. It looks for damage for a time.
+func (s *server) examineQuick(ctx context.Context, damage time.Duration) []doctor.Finding {
 	var findings []doctor.Finding
 	if s.cfg.SettingsFrom != nil {
 		findings = append(findings, s.cfg.SettingsFrom.Look())
 	}
+	channels := s.gateway.Channels()
 	findings = append(findings, doctor.Directory(string(s.cfg.DataDir))...)
-	findings = append(findings, s.cfg.examineData(ctx, s.data, s.gateway.Channels(), true)...)
-	findings = append(findings, s.cfg.examineMedia(ctx, s.media)...)
+	findings = append(findings, s.cfg.examineData(ctx, s.data, channels, true, damage)...)
+	findings = append(findings, doctor.Restricted(channels, s.gateway.RestrictedUntil)...)
 	if ahead, known := s.gateway.ClockAhead(); known {
 		findings = append(findings, doctor.Clock(ahead))
 	}
-	findings = append(findings, s.examineNodes(ctx)...)
 	findings = append(findings, s.examineReady(ctx), s.reach().Look())
-	findings = append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
+	return append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
+}
+
+// examineSlow runs the checks that reach something outside of this process.
+func (s *server) examineSlow(ctx context.Context) []doctor.Finding {
+	findings := doctor.WhatsAppReach(ctx, s.gateway.Channels(), s.cfg.ReachWhatsApp)
+	findings = append(findings, s.cfg.examineMedia(ctx, s.media)...)
+	findings = append(findings, s.examineNodes(ctx)...)
 	return append(findings, doctor.FFmpeg(ctx))
 }
 
-// examineData checks the database, and the channels and webhooks in it.
-func (c Config) examineData(ctx context.Context, data *Data, channels []parley.Channel, running bool) []doctor.Finding {
+// slowChecksLife is how long the findings of slow checks are used.
+const slowChecksLife = 5 * time.Minute
+
+// slowChecks has the last findings of the slow checks. They run again when somebody wants them and they are old.
+type slowChecks struct {
+	wake chan struct{}
+
+	mu       sync.Mutex
+	at       time.Time
+	findings []doctor.Finding
+}
+
+func (c *slowChecks) store(findings []doctor.Finding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.findings, c.at = slices.Clone(findings), time.Now()
+}
+
+func (c *slowChecks) load() []doctor.Finding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) > slowChecksLife {
+		wait.Notify(c.wake)
+	}
+	return slices.Clone(c.findings)
+}
+
+// runSlowChecks runs the slow checks when they are wanted, until the server stops.
+func (s *server) runSlowChecks(ctx context.Context) {
+	for {
+		select {
+		case <-s.slow.wake:
+			if found := s.examineSlow(ctx); ctx.Err() == nil {
+				s.slow.store(found)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// examineData checks the database, and the channels and webhooks in it. It looks for damage for a time; zero: not at all.
+func (c Config) examineData(
+	ctx context.Context, data *Data, channels []parley.Channel, running bool, damage time.Duration,
+) []doctor.Finding {
 	var findings []doctor.Finding
 	if c.Database == "" { // else examineNodes checks it
-		findings = append(findings, examineDatabase(ctx, data))
+		findings = append(findings, examineDatabase(ctx, data, damage))
 	}
-	findings = append(findings, doctor.Channels(channels, running)...)
+	now := time.Now()
+	findings = append(findings, doctor.Channels(channels, running, now)...)
 	findings = append(findings, doctor.Simulated(channels, c.Dev)...)
-	findings = append(findings, doctor.WhatsApp(channels, c.Version, time.Now())...)
-	findings = append(findings, doctor.WhatsAppReach(ctx, channels, c.ReachWhatsApp)...)
-	attacks, err := doctor.Attacks(ctx, data.Store, channels, time.Now())
-	for _, a := range attacks {
-		findings = append(findings, a.Finding)
-	}
+	findings = append(findings, doctor.WhatsApp(channels, c.Version, now)...)
+	counts, err := data.Store.Counters(ctx, now.Add(-24*time.Hour))
 	if err != nil {
-		findings = append(findings, doctor.Broken(err))
+		return append(findings, doctor.Broken(err))
 	}
-	webhooks, err := doctor.Webhooks(ctx, data.Store)
-	findings = append(findings, webhooks...)
+	findings = append(findings, doctor.Codes(counts[parley.CountCodes], counts[parley.CountCodesDelivered])...)
+	attacks, err := doctor.Attacks(ctx, data.Store, channels, now)
+	if err != nil {
+		return append(findings, doctor.Broken(err))
+	}
+	webhooks, err := doctor.Webhooks(ctx, data.Store, now)
+	findings = append(append(findings, attacks...), webhooks...)
 	if err != nil {
 		findings = append(findings, doctor.Broken(err))
 	}
@@ -104,7 +175,9 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 		return nil, dir.explain(err)
 	}
 	cfg.Dev = dir.IsDev()
-	return append(cfg.examineData(ctx, data, channels, false), cfg.examineMediaOffline(ctx, data)...), nil
+	findings := cfg.examineData(ctx, data, channels, false, examineFor)
+	findings = append(findings, doctor.WhatsAppReach(ctx, channels, cfg.ReachWhatsApp)...)
+	return append(findings, cfg.examineMediaOffline(ctx, data)...), nil
 }
 
 func (s *server) reach() doctor.Reach {
@@ -126,17 +199,20 @@ func (s *server) examineReady(ctx context.Context) doctor.Finding {
 // writableFor limits a test write within a request.
 const writableFor = 2 * time.Second
 
-func examineDatabase(ctx context.Context, data *Data) doctor.Finding {
-	check, cancel := context.WithTimeout(ctx, examineFor)
-	defer cancel()
-	err := data.Dir.explain(data.Store.Check(check))
-	err = errors.Join(check.Err(), err)
-	checked := err == nil
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil
+func examineDatabase(ctx context.Context, data *Data, damage time.Duration) doctor.Finding {
+	checked := false
+	if damage > 0 {
+		check, cancel := context.WithTimeout(ctx, damage)
+		defer cancel()
+		err := data.Dir.explain(data.Store.Check(check))
+		err = errors.Join(check.Err(), err)
+		checked = err == nil
+		if err != nil && (!errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
+			return doctor.Broken(err)
+		}
 	}
-	size, sizeErr := data.Store.Size(ctx)
-	if err := cmp.Or(err, sizeErr); err != nil {
+	size, err := data.Store.Size(ctx)
+	if err != nil {
 		return doctor.Broken(err)
 	}
 	write, cancel := context.WithTimeout(ctx, writableFor)

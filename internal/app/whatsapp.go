@@ -120,6 +120,9 @@ func (s *server) newRealNetwork(log *slog.Logger) (*realNetwork, error) {
 			return s.gateway.MessageForRetry(ctx, code, chat, id)
 		},
 	}
+	if s.node != nil {
+		c.MayConnect = s.node.MaySend
+	}
 	if s.cfg.WhatsAppEndpoint != "" {
 		trust, err := whatsapp.ReadTrust(s.cfg.WhatsAppTrust)
 		if err != nil {

@@ -113,6 +113,9 @@ func measureDeletions(ctx context.Context, o options, t *table) error {
 		return withParley(ctx, o, data, func(p *process) error {
 			user := *p
 			user.admin = tokens[small]
+			if err := sendDuring(p, t, "no deletion, to compare", func() error { return nil }); err != nil {
+				return err
+			}
 			reset := func() error { return user.call("DELETE", "/api/sandbox", nil, nil) }
 			if err := sendDuring(p, t, "a reset of a small channel", reset); err != nil {
 				return err

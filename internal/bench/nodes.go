@@ -210,67 +210,67 @@ func measureIdleNodes(ctx context.Context, o options, t *table) error {
 
 // measureKilled measures the time from the SIGKILL of the node that serves a channel to the next message that is accepted.
 func measureKilled(ctx context.Context, o options, t *table) error {
-	return withNodes(ctx, o, func(c *nodes) error {
-		var gaps []time.Duration
-		for range o.rounds {
-			owner, other, err := c.owner()
-			if err != nil {
-				return err
-			}
+	return measureEnds(ctx, o, t, "first send after SIGKILL of the channel's node, p95", 9*time.Second,
+		func(c *nodes, owner, other *benchNode) (time.Duration, error) {
 			owner.cmd.Process.Kill()
 			owner.cmd.Wait()
-			began := time.Now()
-			if err := c.send(other, time.Minute); err != nil {
-				return err
-			}
-			gaps = append(gaps, time.Since(began))
-			if err := errors.Join(c.start(ctx, owner), c.settle()); err != nil {
-				return err
-			}
-		}
-		p50, p95 := quantile(gaps, 0.5), quantile(gaps, 0.95)
-		t.add("first send after SIGKILL of the channel's node, p95", fmt.Sprintf("%.1f s (p50 %.1f s)", p95.Seconds(), p50.Seconds()),
-			"<= 9 s", p95 <= 9*time.Second)
-		return nil
-	})
+			return c.timedSend(other)
+		})
 }
 
 // measureStopped measures the slowest send while the node that serves the channel stops.
 func measureStopped(ctx context.Context, o options, t *table) error {
-	return withNodes(ctx, o, func(c *nodes) error {
-		var gaps []time.Duration
-		for range o.rounds {
-			owner, other, err := c.owner()
-			if err != nil {
-				return err
-			}
+	return measureEnds(ctx, o, t, "slowest send while the channel's node stops, p95", time.Second,
+		func(c *nodes, owner, other *benchNode) (slowest time.Duration, err error) {
 			owner.cmd.Process.Signal(syscall.SIGTERM)
 			ended := make(chan struct{})
 			go func() {
 				owner.cmd.Wait()
 				close(ended)
 			}()
-			var slowest time.Duration
 			for running := true; running; {
 				select {
 				case <-ended:
 					running = false // one more send
 				default:
 				}
-				began := time.Now()
-				if err := c.send(other, time.Minute); err != nil {
-					return err
+				took, err := c.timedSend(other)
+				if err != nil {
+					return 0, err
 				}
-				slowest = max(slowest, time.Since(began))
+				slowest = max(slowest, took)
 			}
-			gaps = append(gaps, slowest)
+			return slowest, nil
+		})
+}
+
+// measureEnds ends the node that serves a channel, several times. end ends it and returns how long a send took.
+func measureEnds(ctx context.Context, o options, t *table, name string, bound time.Duration,
+	end func(c *nodes, owner, other *benchNode) (time.Duration, error)) error {
+	return withNodes(ctx, o, func(c *nodes) error {
+		var gaps []time.Duration
+		for range o.rounds {
+			owner, other, err := c.owner()
+			if err != nil {
+				return err
+			}
+			gap, err := end(c, owner, other)
+			if err != nil {
+				return err
+			}
+			gaps = append(gaps, gap)
 			if err := errors.Join(c.start(ctx, owner), c.settle()); err != nil {
 				return err
 			}
 		}
 		p50, p95 := quantile(gaps, 0.5), quantile(gaps, 0.95)
-		t.add("slowest send while the channel's node stops, p95", fmt.Sprintf("%.2f s (p50 %.2f s)", p95.Seconds(), p50.Seconds()),
-			"<= 1 s", p95 <= time.Second)
+		t.add(name, fmt.Sprintf("%.2f s (p50 %.2f s)", p95.Seconds(), p50.Seconds()), fmt.Sprintf("<= %.0f s", bound.Seconds()), p95 <= bound)
 		return nil
 	})
+}
+
+func (c *nodes) timedSend(n *benchNode) (time.Duration, error) {
+	began := time.Now()
+	err := c.send(n, time.Minute)
+	return time.Since(began), err
 }

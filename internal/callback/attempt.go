@@ -66,17 +66,22 @@ const TestEvent parley.EventType = "webhook.test"
 
 // SendTest sends a test event to a webhook once, enabled or not. It does not affect the webhook's health.
 func (e *Engine) SendTest(ctx context.Context, w parley.Webhook) (Attempt, error) {
-	keys, err := e.Secrets.KeysOf(ctx, parley.WebhookSecret(w.ID))
-	if err != nil {
-		return Attempt{}, err
-	}
 	data, err := json.Marshal(map[string]any{"webhook_id": w.ID, "message": "This is a test of the webhook."})
 	if err != nil {
 		return Attempt{}, err
 	}
+	now := time.Now()
+	event := &parley.Event{ID: parley.NewEventID(now, rand.Uint32(), 0), Type: TestEvent, Channel: w.Channel, At: now, Data: data}
+	return e.SendOnce(ctx, w, parley.WebhookSecret(w.ID), event)
+}
+
+// SendOnce sends an event that is in no log to an address, signed with the secret of an owner, with the checks of every webhook.
+func (e *Engine) SendOnce(ctx context.Context, w parley.Webhook, owner parley.SecretOwner, event *parley.Event) (Attempt, error) {
+	keys, err := e.Secrets.KeysOf(ctx, owner)
+	if err != nil {
+		return Attempt{}, err
+	}
 	a := Attempt{RequestID: newRequestID(), At: time.Now()}
-	id := parley.NewEventID(a.At, rand.Uint32(), 0)
-	event := &parley.Event{ID: id, Type: TestEvent, Channel: w.Channel, At: a.At, Data: data}
 	limited, cancel := context.WithTimeout(ctx, WebhookTimeout)
 	defer cancel()
 	req, err := e.webhookRequest(limited, &w, event, keys, a.At)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -62,6 +63,31 @@ func Path(parts ...string) string {
 
 func (c *Client) Get(ctx context.Context, path string, query url.Values, data any) (*Response, error) {
 	return c.Call(ctx, http.MethodGet, path, query, nil, data)
+}
+
+// All requests every page of a list, and returns them as one response. A list without pages is one request.
+func (c *Client) All(ctx context.Context, path string, query url.Values, data any) (*Response, error) {
+	query = maps.Clone(query)
+	var rows []json.RawMessage
+	for {
+		var page []json.RawMessage
+		r, err := c.Get(ctx, path, query, &page)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, page...)
+		if r.Meta.Cursor != "" && r.Meta.HasMore {
+			if query == nil {
+				query = url.Values{}
+			}
+			query.Set("cursor", r.Meta.Cursor)
+			continue
+		}
+		if r.Data, err = json.Marshal(append([]json.RawMessage{}, rows...)); err == nil && data != nil {
+			err = json.Unmarshal(r.Data, data)
+		}
+		return r, err
+	}
 }
 
 // Post sends a body, which may be nil, and reads data.

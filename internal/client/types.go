@@ -17,6 +17,7 @@ type Channel struct {
 	Network   parley.NetworkName     `json:"network"`
 	Number    string                 `json:"number"`
 	Enabled   bool                   `json:"enabled"`
+	Labels    []string               `json:"labels"`
 	Status    parley.ChannelStatus   `json:"status"`
 	Reason    string                 `json:"reason"`
 	Since     time.Time              `json:"since"`

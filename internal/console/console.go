@@ -6,7 +6,6 @@
 package console
 
 import (
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/asset"
 	"parley/internal/store"
 )
 
@@ -38,18 +38,18 @@ type Config struct {
 type Console struct {
 	Config
 	assets  func() (*assets, error) // built on first use, because most servers in tests never need them
-	page    *template.Template
+	page    asset.Page
 	api     http.Handler // for signed-in browsers
 	origins *http.CrossOriginProtection
 }
 
 func New(c Config) (*Console, error) {
-	page, err := template.ParseFS(embedded, "ui/index.html")
+	page, err := embedded.ReadFile("ui/index.html")
 	if err != nil {
 		return nil, err
 	}
 	assets := sync.OnceValues(func() (*assets, error) { return newAssets(embedded) })
-	s := &Console{Config: c, assets: assets, page: page, origins: http.NewCrossOriginProtection()}
+	s := &Console{Config: c, assets: assets, page: asset.Page(page), origins: http.NewCrossOriginProtection()}
 	if c.PublicURL != "" {
 		if err := s.origins.AddTrustedOrigin(c.PublicURL); err != nil {
 			return nil, err

@@ -37,6 +37,11 @@ type view struct {
 	Start              string // start as JSON, for the scripts
 }
 
+func (v view) values() map[string]string {
+	return map[string]string{"Build": v.Build, "Lang": v.Lang, "Theme": v.Theme, "Band": v.Band, "Word": v.Word, "Colour": v.Colour,
+		"Start": v.Start}
+}
+
 // start is what the scripts know before their first request.
 type start struct {
 	Base    string      `json:"base"`
@@ -49,7 +54,8 @@ type start struct {
 
 // pages maps the first part of each address in routes.js to the number of parts that may follow it.
 var pages = map[string]int{
-	"": 0, "channels": 2, "messages": 0, "phone": 1, "otp": 0, "webhooks": 1, "tokens": 0, "access": 1,
+	"": 0, "channels": 2, "conversations": 2, "contacts": 1, "messages": 0, "phone": 1, "otp": 0, "webhooks": 1, "alerts": 0,
+	"tokens": 0, "access": 1,
 	"api-recipes": 1, "nodes": 0, "settings": 0, "login": 0,
 }
 
@@ -80,6 +86,10 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 		return
 	}
 	v, err := c.viewFor(hr, session.Role)
+	var page []byte
+	if err == nil {
+		page, err = c.page.Fill(v.values())
+	}
 	if err != nil {
 		c.API.Refuse(w, hr, err)
 		return
@@ -88,7 +98,7 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 	if !isPage(strings.TrimPrefix(hr.URL.EscapedPath(), "/console/")) {
 		w.WriteHeader(http.StatusNotFound)
 	}
-	c.page.Execute(w, v) // the only error is a closed connection
+	w.Write(page) // the only error is a closed connection
 }
 
 // sendsStrictCookies reports whether the browser sends SameSite=Strict cookies with this request. After a

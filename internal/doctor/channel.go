@@ -3,15 +3,36 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"parley"
 )
 
+const (
+	// recoveryTime is how long a channel may reconnect before it is reported, longRecovery before it is a problem.
+	recoveryTime = time.Minute
+	longRecovery = 15 * time.Minute
+)
+
 // Channels checks the status of channels. Without a running server, a stopped channel is fine.
-func Channels(channels []parley.Channel, running bool) []Finding {
+func Channels(channels []parley.Channel, running bool, now time.Time) []Finding {
 	findings := make([]Finding, len(channels))
 	for i, c := range channels {
-		findings[i] = checkChannel(c, running)
+		findings[i] = checkChannel(c, running, now)
+	}
+	return findings
+}
+
+// Restricted reports the accounts that the network does not let write to new contacts.
+func Restricted(channels []parley.Channel, until func(parley.ChannelCode) time.Time) (findings []Finding) {
+	for _, c := range channels {
+		if end := until(c.Code); !end.IsZero() {
+			findings = append(findings, Finding{Check: "channel " + string(c.Code), Level: Warning, Code: "account_restricted",
+				Channel: c.Code, Until: end, Remedy: "send fewer messages to people who never wrote to it",
+				Found: fmt.Sprintf("the account may not write to new contacts until %s", When(end)),
+				Sentence: fmt.Sprintf("WhatsApp restricted the account of channel %s: it may not write to new contacts until %s.",
+					c.Code, When(end))})
+		}
 	}
 	return findings
 }
@@ -22,32 +43,59 @@ func Simulated(channels []parley.Channel, dev bool) []Finding {
 	if dev || len(channels) == 0 || slices.ContainsFunc(channels, real) {
 		return nil
 	}
-	return []Finding{{Check: "network", Level: Warning, Found: "every channel is on the sandbox: no message reaches a real phone",
+	return []Finding{{Check: "network", Level: Warning, Code: "sandbox_only",
+		Found:  "every channel is on the sandbox: no message reaches a real phone",
 		Remedy: "parley channel create CODE --network whatsapp"}}
 }
 
-func checkChannel(c parley.Channel, running bool) Finding {
+func checkChannel(c parley.Channel, running bool, now time.Time) Finding {
 	if !running {
 		c = c.Offline()
 	}
-	f := Finding{Check: "channel " + string(c.Code), Level: Fine, Found: fmt.Sprintf("%s since %s", c.State.Status, When(c.State.Since))}
+	status := c.State.Status
+	f := Finding{Check: "channel " + string(c.Code), Level: Fine, Channel: c.Code, Since: c.State.Since,
+		Found: fmt.Sprintf("%s since %s", status, When(c.State.Since))}
 	if c.State.Since.IsZero() {
-		f.Found = fmt.Sprintf("%s: %s", c.State.Status, c.State.Reason)
+		f.Found = fmt.Sprintf("%s: %s", status, c.State.Reason)
 	}
-	switch {
-	case c.State.Status == parley.ChannelWorking || !c.Enabled || !running:
+	if status == parley.ChannelWorking || !c.Enabled || !running {
 		return f // disabled, or without a server: as expected
-	case c.State.Status.CanSend():
-		f.Level = Warning // it recovers by itself
-	default:
-		f.Level = Problem
-		f.Remedy = "parley channel show " + string(c.Code)
 	}
 	if c.State.Reason != "" {
 		f.Found += ": " + c.State.Reason
 	}
-	if c.State.Status == parley.ChannelLoggedOut || c.State.Status == parley.ChannelScanQRCode {
-		f.Remedy = "parley channel pair " + string(c.Code)
+	f.Level, f.Remedy = Problem, "parley channel show "+string(c.Code)
+	switch {
+	case status == parley.ChannelLoggedOut:
+		f.Code, f.Remedy = "channel_logged_out", "parley channel pair "+string(c.Code)
+		f.Sentence = fmt.Sprintf("Channel %s is logged out and sends nothing. Pair it again.", c.Code)
+	case status == parley.ChannelScanQRCode:
+		f.Level, f.Code, f.Remedy = Warning, "channel_not_paired", "parley channel pair "+string(c.Code)
+		f.Sentence = fmt.Sprintf("Channel %s is not paired. Pair its phone.", c.Code)
+	case status == parley.ChannelStopped: // although it is enabled
+		f.Code, f.Sentence = "channel_stopped", fmt.Sprintf("Channel %s is stopped.", c.Code)
+	case status.CanSend(): // it recovers by itself
+		f = recovering(f, c, now.Sub(c.State.Since))
+	default:
+		f.Code, f.Sentence = "channel_failed", fmt.Sprintf("Channel %s failed.", c.Code)
 	}
+	if c.State.Reason != "" && f.Sentence != "" {
+		f.Sentence += " " + c.State.Reason
+	}
+	return f
+}
+
+// recovering is the finding of a channel that has been reconnecting or starting for some time.
+func recovering(f Finding, c parley.Channel, lasts time.Duration) Finding {
+	f.Remedy = ""
+	if lasts < recoveryTime {
+		f.Level = Fine
+		return f
+	}
+	f.Level, f.Code = Warning, "channel_reconnecting"
+	if lasts >= longRecovery {
+		f.Level, f.Remedy = Problem, "parley channel show "+string(c.Code)
+	}
+	f.Sentence = fmt.Sprintf("Channel %s has been %s for %s.", c.Code, c.State.Status, Lasted(lasts))
 	return f
 }

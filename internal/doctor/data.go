@@ -9,8 +9,11 @@ import (
 	"parley"
 )
 
-// LittleDisk is the free space that a busy gateway can use up within a day.
-const LittleDisk = 1 << 30
+// littleDisk is the free space that a busy gateway can use up within a day, fullDisk the one below which writes may fail.
+const (
+	littleDisk = 1 << 30
+	fullDisk   = 100 << 20
+)
 
 // NoDisk is less than a database needs to work.
 const NoDisk = 1 << 20
@@ -19,24 +22,26 @@ const NoDisk = 1 << 20
 func Directory(dir string) []Finding {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return []Finding{{"data", Problem, err.Error(), ""}}
+		return []Finding{{Check: "data", Level: Problem, Found: err.Error()}}
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return []Finding{{"data", Problem, fmt.Sprintf("%s is open to other users (mode %04o)", dir, mode), fmt.Sprintf("chmod 700 %s", dir)}}
+		return []Finding{{Check: "data", Level: Problem, Found: fmt.Sprintf("%s is open to other users (mode %04o)", dir, mode),
+			Remedy: fmt.Sprintf("chmod 700 %s", dir)}}
 	}
 	return nil
 }
 
 // Broken is the finding for a database that does not work.
 func Broken(err error) Finding {
-	return Finding{"data", Problem, err.Error(), ""}
+	return Finding{Check: "data", Level: Problem, Found: err.Error()}
 }
 
 // Database checks the disk of a database without known damage. Unwritable is why a write failed, or nil.
 func Database(path string, size int64, checked bool, unwritable error) Finding {
 	free := FreeDisk(path)
 	if free < NoDisk {
-		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk"}
+		return Finding{Check: "data", Level: Problem, Code: "disk_full", Remedy: "make room on the disk",
+			Found: fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free))}
 	}
 	if unwritable != nil {
 		return Unwritable(unwritable)
@@ -46,16 +51,21 @@ func Database(path string, size int64, checked bool, unwritable error) Finding {
 		state = "checked"
 	}
 	// Opening it made sure of synchronous=FULL.
-	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", path, Size(size), Size(free), state), ""}
-	if free < LittleDisk {
-		f.Level, f.Remedy = Warning, "make room on the disk"
+	f := Finding{Check: "data", Level: Fine,
+		Found: fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", path, Size(size), Size(free), state)}
+	if free < littleDisk {
+		f.Level, f.Code, f.Remedy = Warning, "disk_low", "make room on the disk"
+		f.Sentence = fmt.Sprintf("The disk has %s left. When it is full, no messages are accepted.", Size(free))
+	}
+	if free < fullDisk {
+		f.Level = Problem
 	}
 	return f
 }
 
 // Unwritable says why writes fail.
 func Unwritable(err error) Finding {
-	return Finding{"data", Problem, "the database cannot be written to: " + Reason(err), ""}
+	return Finding{Check: "data", Level: Problem, Found: "the database cannot be written to: " + Reason(err)}
 }
 
 // Reason is the text of an error for people, without its cause.

@@ -2,14 +2,20 @@
 // management API.
 //
 // Invariants: a check changes nothing. Every problem has a sentence; a remedy is a command or an action, never a guess.
+// The level of a finding is decided here and nowhere else: the console, the command line and alerts count the same.
 package doctor
 
 import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"parley"
 )
 
 // Finding is the result of one check.
@@ -18,6 +24,27 @@ type Finding struct {
 	Level  Level  `json:"level"`
 	Found  string `json:"found"`
 	Remedy string `json:"remedy,omitempty"` // how to fix it; may be empty
+	// Code is a stable word for what is wrong, for programs; empty: Check and Level are all that they can know.
+	Code string `json:"code,omitempty"`
+	// What it is about. Empty: the server as a whole.
+	Channel parley.ChannelCode `json:"channel,omitempty"`
+	Webhook parley.WebhookID   `json:"webhook,omitempty"`
+	URL     string             `json:"url,omitempty"` // of the webhook
+	Since   time.Time          `json:"since,omitzero"`
+	Until   time.Time          `json:"until,omitzero"` // when it ends by itself; zero: it does not, or is unknown
+	// Sentence is Found as a sentence that needs no name before it; empty: see [Finding.Text].
+	Sentence string `json:"-"`
+}
+
+// Text is what was found as a sentence of its own.
+func (f Finding) Text() string {
+	if f.Sentence != "" {
+		return f.Sentence
+	}
+	if first, _ := utf8.DecodeRuneInString(f.Found); unicode.IsUpper(first) && strings.HasSuffix(f.Found, ".") {
+		return f.Found
+	}
+	return strings.ToUpper(f.Check[:1]) + f.Check[1:] + ": " + strings.TrimSuffix(f.Found, ".") + "."
 }
 
 // Level is the severity of a finding.
@@ -25,9 +52,38 @@ type Level string
 
 const (
 	Fine    Level = "ok"
-	Warning Level = "warning"
-	Problem Level = "problem"
+	Warning Level = "warning" // it may stop to work
+	Problem Level = "problem" // it does not work
 )
+
+// Attention selects the findings that need somebody: problems first, then warnings, the newest first.
+func Attention(findings []Finding) []Finding {
+	found := slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Level == Fine })
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(b.Level.severity()-a.Level.severity(), b.Since.Compare(a.Since))
+	})
+	return found
+}
+
+// Sort puts the worst first.
+func Sort(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int { return b.Level.severity() - a.Level.severity() })
+}
+
+func (l Level) severity() int { return slices.Index([]Level{Fine, Warning, Problem}, l) }
+
+// CountLevels counts the problems and the warnings.
+func CountLevels(findings []Finding) (problems, warnings int) {
+	for _, f := range findings {
+		switch f.Level {
+		case Problem:
+			problems++
+		case Warning:
+			warnings++
+		}
+	}
+	return problems, warnings
+}
 
 func Count(n int, what string) string {
 	if n == 1 {
@@ -84,7 +140,7 @@ type Settings struct {
 
 // Look reports the origins. Invalid settings never get this far.
 func (s Settings) Look() Finding {
-	f := Finding{"config", Fine, cmp.Or(s.File, "no configuration file"), ""}
+	f := Finding{Check: "config", Level: Fine, Found: cmp.Or(s.File, "no configuration file")}
 	for _, from := range []struct {
 		count int
 		where string
@@ -111,7 +167,7 @@ func Clock(ahead time.Duration) Finding {
 		f.Found = "agrees with WhatsApp's"
 		return f
 	}
-	f.Remedy = "set it by network time (NTP)"
+	f.Remedy, f.Code = "set it by network time (NTP)", "clock_off"
 	if ahead.Abs() > clockWrong {
 		f.Level = Problem
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,21 +19,72 @@ func TestChannels(t *testing.T) {
 		status  parley.ChannelStatus
 		enabled bool
 		running bool
+		lasts   time.Duration
 		want    Finding
 	}{
-		{parley.ChannelWorking, true, true, Finding{Level: Fine, Found: "WORKING since 2026-11-15 08:30:00"}},
-		{parley.ChannelStopped, false, true, Finding{Level: Fine, Found: "STOPPED since 2026-11-15 08:30:00"}},
-		{parley.ChannelLoggedOut, true, false, Finding{Level: Fine, Found: "LOGGED_OUT since 2026-11-15 08:30:00"}},
-		{parley.ChannelLoggedOut, true, true, Finding{Level: Problem, Found: "LOGGED_OUT since 2026-11-15 08:30:00: Why.",
-			Remedy: "parley channel pair shop"}},
-		{parley.ChannelFailed, true, true, Finding{Level: Problem, Found: "FAILED since 2026-11-15 08:30:00: Why.",
-			Remedy: "parley channel show shop"}},
-		{parley.ChannelReconnecting, true, true, Finding{Level: Warning, Found: "RECONNECTING since 2026-11-15 08:30:00: Why."}},
+		{parley.ChannelWorking, true, true, 0, Finding{Level: Fine, Found: "WORKING since 2026-11-15 08:30:00"}},
+		{parley.ChannelStopped, false, true, 0, Finding{Level: Fine, Found: "STOPPED since 2026-11-15 08:30:00"}},
+		{parley.ChannelLoggedOut, true, false, 0, Finding{Level: Fine, Found: "LOGGED_OUT since 2026-11-15 08:30:00"}},
+		{parley.ChannelLoggedOut, true, true, 0, Finding{Level: Problem, Code: "channel_logged_out",
+			Found: "LOGGED_OUT since 2026-11-15 08:30:00: Why.", Remedy: "parley channel pair shop",
+			Sentence: "Channel shop is logged out and sends nothing. Pair it again. Why."}},
+		{parley.ChannelScanQRCode, true, true, 0, Finding{Level: Warning, Code: "channel_not_paired",
+			Found: "SCAN_QR_CODE since 2026-11-15 08:30:00: Why.", Remedy: "parley channel pair shop",
+			Sentence: "Channel shop is not paired. Pair its phone. Why."}},
+		{parley.ChannelFailed, true, true, 0, Finding{Level: Problem, Code: "channel_failed",
+			Found: "FAILED since 2026-11-15 08:30:00: Why.", Remedy: "parley channel show shop", Sentence: "Channel shop failed. Why."}},
+		{parley.ChannelReconnecting, true, true, recoveryTime - 1, Finding{Level: Fine,
+			Found: "RECONNECTING since 2026-11-15 08:30:00: Why."}},
+		{parley.ChannelReconnecting, true, true, recoveryTime, Finding{Level: Warning, Code: "channel_reconnecting",
+			Found:    "RECONNECTING since 2026-11-15 08:30:00: Why.",
+			Sentence: "Channel shop has been RECONNECTING for 1 min. Why."}},
+		{parley.ChannelReconnecting, true, true, longRecovery, Finding{Level: Problem, Code: "channel_reconnecting",
+			Found: "RECONNECTING since 2026-11-15 08:30:00: Why.", Remedy: "parley channel show shop",
+			Sentence: "Channel shop has been RECONNECTING for 15 min. Why."}},
 	} {
 		channel := parley.Channel{Code: "shop", Enabled: c.enabled, State: parley.ChannelState{Status: c.status, Reason: "Why.", Since: since}}
-		c.want.Check = "channel shop"
-		if got := Channels([]parley.Channel{channel}, c.running); !reflect.DeepEqual(got, []Finding{c.want}) {
-			t.Errorf("%s: %+v, want %+v", c.status, got, c.want)
+		c.want.Check, c.want.Channel, c.want.Since = "channel shop", "shop", since
+		if got := Channels([]parley.Channel{channel}, c.running, since.Add(c.lasts)); !reflect.DeepEqual(got, []Finding{c.want}) {
+			t.Errorf("%s for %s: %+v, want %+v", c.status, c.lasts, got, c.want)
+		}
+	}
+}
+
+func TestRestricted(t *testing.T) {
+	end := time.Date(2026, 11, 15, 9, 0, 0, 0, time.Local)
+	until := map[parley.ChannelCode]time.Time{"b": end}
+	got := Restricted([]parley.Channel{{Code: "a"}, {Code: "b"}}, func(c parley.ChannelCode) time.Time { return until[c] })
+	if len(got) != 1 || got[0].Channel != "b" || got[0].Level != Warning || !got[0].Until.Equal(end) {
+		t.Errorf("found %+v", got)
+	}
+}
+
+// TestAttention holds what needs somebody and in which order, and how it is counted and said.
+func TestAttention(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 11, 15, 8, minute, 0, 0, time.UTC) }
+	findings := []Finding{
+		{Check: "server", Level: Fine, Found: "is ready"},
+		{Check: "clock", Level: Warning, Found: "The clock is wrong.", Since: at(9)},
+		{Check: "data", Level: Problem, Found: "is open to others", Since: at(1)},
+		{Check: "channel a", Level: Problem, Found: "FAILED since 8:02", Sentence: "Channel a failed.", Since: at(2)},
+	}
+	var texts []string
+	for _, f := range Attention(findings) {
+		texts = append(texts, f.Text())
+	}
+	want := []string{"Channel a failed.", "Data: is open to others.", "The clock is wrong."}
+	if !slices.Equal(texts, want) {
+		t.Errorf("%q, want %q", texts, want)
+	}
+	if problems, warnings := CountLevels(findings); problems != 2 || warnings != 1 {
+		t.Errorf("%d problems, %d warnings", problems, warnings)
+	}
+}
+
+func TestCodesThatDoNotArrive(t *testing.T) {
+	for codes, want := range map[[2]int64]int{{9, 0}: 0, {10, 5}: 0, {10, 4}: 1} {
+		if got := Codes(codes[0], codes[1]); len(got) != want {
+			t.Errorf("%v: %+v", codes, got)
 		}
 	}
 }
@@ -72,7 +124,7 @@ func TestExposure(t *testing.T) {
 		level      Level
 		says       string
 	}{
-		{false, false, Fine, "this machine alone"}, {true, false, Fine, "with TLS"}, {true, true, Fine, "with TLS"}, {false, true, Warning,
+		{false, false, Fine, "this machine alone"}, {true, false, Fine, "with TLS"}, {true, true, Fine, "with TLS"}, {false, true, Fine,
 			"a proxy must be in front"},
 	} {
 		if f := (Reach{Listen: "127.0.0.1:1", TLS: c.tls, BehindProxy: c.proxy}).Look(); f.Level != c.level || !strings.Contains(f.Found,
@@ -89,10 +141,10 @@ func TestExposure(t *testing.T) {
 func TestClientAge(t *testing.T) {
 	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 	for version, want := range map[string]Finding{
-		"v0.0.0-20261101000000-0123456789ab": {"whatsapp", Fine, "client of 2026-11-01, 14 d old", ""},
-		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old",
-			"upgrade to the latest release: WhatsApp refuses clients that are too old"},
-		"v1.2.3": {"whatsapp", Fine, "client of unknown age", ""},
+		"v0.0.0-20261101000000-0123456789ab": {Check: "whatsapp", Level: Fine, Found: "client of 2026-11-01, 14 d old"},
+		"v0.0.0-20260901000000-0123456789ab": {Check: "whatsapp", Level: Warning, Code: "client_old", Found: "client of 2026-09-01, 75 d old",
+			Remedy: "upgrade to the latest release: WhatsApp refuses clients that are too old"},
+		"v1.2.3": {Check: "whatsapp", Level: Fine, Found: "client of unknown age"},
 	} {
 		info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other"}, {Path: "go.mau.fi/whatsmeow", Version: version}}}
 		if got := checkClient(info, true, now); !reflect.DeepEqual(got, want) {

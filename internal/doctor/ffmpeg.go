@@ -17,11 +17,13 @@ func FFmpeg(ctx context.Context) Finding {
 	out, err := cmd.Output()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == confine.Failed {
 		reason := strings.TrimSpace(string(ended.Stderr))
-		return Finding{"ffmpeg", Warning, "cannot be run with limits, so voice messages must be ogg/opus already: " + reason,
-			"allow seccomp filters to this process"}
+		return Finding{Check: "ffmpeg", Level: Warning,
+			Found:  "cannot be run with limits, so voice messages must be ogg/opus already: " + reason,
+			Remedy: "allow seccomp filters to this process"}
 	}
 	if err != nil {
-		return Finding{"ffmpeg", Warning, "not found: voice messages must be ogg/opus already", "install ffmpeg"}
+		return Finding{Check: "ffmpeg", Level: Fine, Found: "not found: voice messages must be ogg/opus already",
+			Remedy: "install ffmpeg"} // a hint: it is optional
 	}
 	fields := strings.Fields(string(out)) // ffmpeg version 7.1 …
 	release := "of unknown version"
@@ -29,12 +31,13 @@ func FFmpeg(ctx context.Context) Finding {
 		release = fields[2]
 	}
 	if !strings.Contains(string(out), "--enable-libopus") {
-		return Finding{"ffmpeg", Warning, release + " without libopus: voice messages must be ogg/opus already", "install an ffmpeg with libopus"}
+		return Finding{Check: "ffmpeg", Level: Warning, Found: release + " without libopus: voice messages must be ogg/opus already",
+			Remedy: "install an ffmpeg with libopus"}
 	}
 	if !confine.Available {
-		return Finding{"ffmpeg", Warning, release + ", libopus: voice in any format. On this system it reads the files of callers without " +
-			"limits on memory, CPU, files and network",
-			"run parley on Linux, or without ffmpeg"}
+		return Finding{Check: "ffmpeg", Level: Warning,
+			Found: release + ", libopus: voice in any format. On this system it reads the files of callers without " +
+				"limits on memory, CPU, files and network", Remedy: "run parley on Linux, or without ffmpeg"}
 	}
-	return Finding{"ffmpeg", Fine, release + ", libopus: voice in any format", ""}
+	return Finding{Check: "ffmpeg", Level: Fine, Found: release + ", libopus: voice in any format"}
 }

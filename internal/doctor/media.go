@@ -4,10 +4,11 @@ package doctor
 // sentence.
 func Media(where, endpoint string, failed error) Finding {
 	if failed != nil {
-		return Finding{"media", Problem, "files cannot be stored in " + where + ": " + failed.Error(), ""}
+		return Finding{Check: "media", Level: Problem, Found: "files cannot be stored in " + where + ": " + failed.Error()}
 	}
 	if IsUnencrypted(endpoint) {
-		return Finding{"media", Warning, "files are in " + where + ", and reach it unencrypted", "set --media-endpoint to an https address"}
+		return Finding{Check: "media", Level: Warning, Found: "files are in " + where + ", and reach it unencrypted",
+			Remedy: "set --media-endpoint to an https address"}
 	}
-	return Finding{"media", Fine, "files are in " + where + ", which is not part of a backup", ""}
+	return Finding{Check: "media", Level: Fine, Found: "files are in " + where + ", which is not part of a backup"}
 }

@@ -26,10 +26,11 @@ type Postgres struct {
 // Look reports the database, its standby and its clock.
 func (p Postgres) Look() []Finding {
 	about := fmt.Sprintf("PostgreSQL %s at %s, %s, synchronous_commit=%s", p.Version, p.Address, Size(p.Size), p.Commit)
-	findings := []Finding{{"data", Fine, about, ""}}
+	findings := []Finding{{Check: "data", Level: Fine, Found: about}}
 	if p.Standbys == "" { // a hint: a provider may replicate the disk instead
-		findings = append(findings, Finding{"standby", Fine, "none is synchronous: if the database's disk is lost, so are its newest messages",
-			"set synchronous_standby_names, unless your provider replicates the disk"})
+		findings = append(findings, Finding{Check: "standby", Level: Fine,
+			Found:  "none is synchronous: if the database's disk is lost, so are its newest messages",
+			Remedy: "set synchronous_standby_names, unless your provider replicates the disk"})
 	}
 	return append(findings, databaseClock(p.Ahead))
 }
@@ -65,12 +66,13 @@ type Node struct {
 func Nodes(nodes []Node, running bool) []Finding {
 	findings := Addresses(nodes)
 	if !running {
-		return append(findings, Finding{"nodes", Fine, Count(len(nodes), "node") + " in the database", ""})
+		return append(findings, Finding{Check: "nodes", Level: Fine, Found: Count(len(nodes), "node") + " in the database"})
 	}
 	own := slices.IndexFunc(nodes, func(n Node) bool { return n.Self })
 	if own < 0 {
-		return append(findings, Finding{"nodes", Problem, "this node is not a member of the cluster now: it could not renew its membership",
-			"read its log; check the connection to the database"})
+		return append(findings, Finding{Check: "nodes", Level: Problem,
+			Found:  "this node is not a member of the cluster now: it could not renew its membership",
+			Remedy: "read its log; check the connection to the database"})
 	}
 	return append(findings, nodes[own].look(nodes))
 }
@@ -90,8 +92,8 @@ func Addresses(nodes []Node) (findings []Finding) {
 
 // NotShared reports nodes whose files are not in the storage of this one.
 func NotShared(nodes []string) Finding {
-	return Finding{"media", Problem, "files of messages are not shared with node " + strings.Join(nodes, ", "),
-		"give all nodes the same directory or bucket with --media"}
+	return Finding{Check: "media", Level: Problem, Found: "files of messages are not shared with node " + strings.Join(nodes, ", "),
+		Remedy: "give all nodes the same directory or bucket with --media"}
 }
 
 // look reports this node among all.
@@ -123,12 +125,12 @@ func countNodes(nodes []Node, is func(Node) bool) (n int) {
 
 func unreachable(n Node) Finding {
 	if n.Self {
-		return Finding{"nodes", Problem,
-			fmt.Sprintf("other nodes cannot reach this node: %s does not work from here either: %v", n.URL, n.Unreachable),
-			"correct --node-url and --node-listen of this node"}
+		return Finding{Check: "nodes", Level: Problem,
+			Found:  fmt.Sprintf("other nodes cannot reach this node: %s does not work from here either: %v", n.URL, n.Unreachable),
+			Remedy: "correct --node-url and --node-listen of this node"}
 	}
-	return Finding{"nodes", Problem, fmt.Sprintf("node %d cannot be reached at %s: %v", n.ID, n.URL, n.Unreachable),
-		"check that node's --node-url and --node-listen, and firewalls between the machines"}
+	return Finding{Check: "nodes", Level: Problem, Found: fmt.Sprintf("node %d cannot be reached at %s: %v", n.ID, n.URL, n.Unreachable),
+		Remedy: "check that node's --node-url and --node-listen, and firewalls between the machines"}
 }
 
 // onlyHere reports an address of this node that other machines cannot use.
@@ -137,9 +139,9 @@ func onlyHere(own Node, nodes []Node) (Finding, bool) {
 	if elsewhere == 0 || !isOnLoopback(own.URL) {
 		return Finding{}, false
 	}
-	return Finding{"nodes", Problem,
-		fmt.Sprintf("nodes on other machines cannot reach this node: %s is an address of this machine only", own.URL),
-		"set --node-listen and --node-url"}, true
+	return Finding{Check: "nodes", Level: Problem,
+		Found:  fmt.Sprintf("nodes on other machines cannot reach this node: %s is an address of this machine only", own.URL),
+		Remedy: "set --node-listen and --node-url"}, true
 }
 
 func isOnLoopback(address string) bool {

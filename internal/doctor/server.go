@@ -22,7 +22,8 @@ func Server(ctx context.Context, url string, pid int) Finding {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("pid %d does not answer at %s", pid, url), Remedy: "start it again"}
+		return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("pid %d does not answer at %s", pid, url),
+			Remedy: "start it again"}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
@@ -36,11 +37,12 @@ func Server(ctx context.Context, url string, pid int) Finding {
 }
 
 func NotReady(url, reason string) Finding {
-	return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready: %s", url, reason), Remedy: "read its log"}
+	return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready: %s", url, reason),
+		Remedy: "read its log"}
 }
 
 func Ready(url string, pid int) Finding {
-	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), ""}
+	return Finding{Check: "server", Level: Fine, Found: fmt.Sprintf("%s is ready, pid %d", url, pid)}
 }
 
 // Reach is who can reach a server.
@@ -61,32 +63,31 @@ func (r Reach) look(verb string) Finding {
 	listen := r.Listen
 	switch {
 	case r.UntrustedProxy:
-		return Finding{"exposure", Warning, "listens on " + listen +
+		return Finding{Check: "exposure", Level: Warning, Found: "listens on " + listen +
 			", and requests come through a proxy on this machine that is not trusted: all its callers share one address",
-			"set --behind-proxy, or add 127.0.0.1/32 to --trusted-proxies"}
+			Remedy: "set --behind-proxy, or add 127.0.0.1/32 to --trusted-proxies"}
 	case r.TLS:
-		return Finding{"exposure", Fine, verb + " on " + listen + " with TLS", ""}
+		return Finding{Check: "exposure", Level: Fine, Found: verb + " on " + listen + " with TLS"}
 	case r.BehindProxy:
-		return Finding{"exposure", Warning, verb + " on " + listen + " without TLS: a proxy must be in front", ""}
+		return Finding{Check: "exposure", Level: Fine, Found: verb + " on " + listen + " without TLS: a proxy must be in front"}
 	}
-	return Finding{"exposure", Fine, verb + " on " + listen + ", this machine alone", ""}
+	return Finding{Check: "exposure", Level: Fine, Found: verb + " on " + listen + ", this machine alone"}
 }
 
 // Links reports problems with the address in links: the server's public address or, without one, this machine.
 func Links(public string, behindProxy bool) []Finding {
 	switch {
 	case public == "" && behindProxy:
-		return []Finding{{"links", Warning, "those made on this machine lead to its own address, which nobody else can open: the address of " +
-			"the proxy is not set",
-			"set --public-url, for example https://chat.example.com"}}
+		return []Finding{{Check: "links", Level: Warning, Remedy: "set --public-url, for example https://chat.example.com",
+			Found: "those made on this machine lead to its own address, which nobody else can open: the address of " +
+				"the proxy is not set"}}
 	case public == "":
 		return nil
 	case IsUnencrypted(public):
-		return []Finding{{"links", Warning, "they lead to " + public +
-			", which is not encrypted: anyone on the network path can sign in with them",
-			"use https in --public-url"}}
+		return []Finding{{Check: "links", Level: Warning, Remedy: "use https in --public-url",
+			Found: "they lead to " + public + ", which is not encrypted: anyone on the network path can sign in with them"}}
 	}
-	return []Finding{{"links", Fine, "they lead to " + public, ""}}
+	return []Finding{{Check: "links", Level: Fine, Found: "they lead to " + public}}
 }
 
 // IsLoopback reports whether a host is this machine only. Names other than localhost may resolve to anything.

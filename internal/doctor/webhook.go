@@ -18,20 +18,32 @@ type WebhookReader interface {
 // reportGapsFor is how long a gap is reported.
 const reportGapsFor = 7 * 24 * time.Hour
 
+const (
+	// A webhook is failing after a second failed attempt, this long after the first. One failed attempt is retried within
+	// seconds and needs nobody.
+	failingFailures = 2
+	failingTime     = 10 * time.Second
+	// longFailing is when a failing webhook becomes a problem.
+	longFailing = time.Hour
+)
+
 // Webhooks checks whether events reach their webhooks.
-func Webhooks(ctx context.Context, store WebhookReader) ([]Finding, error) {
+func Webhooks(ctx context.Context, store WebhookReader, now time.Time) ([]Finding, error) {
 	webhooks, err := store.Webhooks(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var findings []Finding
 	for _, w := range webhooks {
-		f, err := checkWebhook(ctx, store, w)
+		about := Finding{Check: "webhook", Channel: w.Channel, Webhook: w.ID, URL: w.URL}
+		f, err := checkWebhook(ctx, store, w, about, now)
 		if err != nil {
 			return nil, err
 		}
 		if IsUnencrypted(w.URL) {
-			open := Finding{"webhook", Warning, w.URL + " is not encrypted: anyone on the network path can read it", "use https"}
+			open := about
+			open.Level, open.Code, open.Remedy = Warning, "webhook_unencrypted", "use https"
+			open.Found = w.URL + " is not encrypted: anyone on the network path can read it"
 			if f.Level == Fine {
 				f = open
 			} else {
@@ -39,31 +51,43 @@ func Webhooks(ctx context.Context, store WebhookReader) ([]Finding, error) {
 			}
 		}
 		findings = append(findings, f)
-		if time.Since(w.LostAt) < reportGapsFor {
-			findings = append(findings, Finding{"webhook", Warning,
-				fmt.Sprintf("%s missed events: %d were removed from the log before it got them, the last at %s", w.URL, w.Lost, When(w.LostAt)),
-				"get what was missed through the API; keep events longer with --event-retention and --event-cap"})
+		if now.Sub(w.LostAt) < reportGapsFor {
+			gap := about
+			gap.Level, gap.Code, gap.Since = Warning, "webhook_gap", w.LostAt
+			gap.Found = fmt.Sprintf("%s missed events: %d were removed from the log before it got them, the last at %s", w.URL, w.Lost,
+				When(w.LostAt))
+			gap.Remedy = "get what was missed through the API; keep events longer with --event-retention and --event-cap"
+			findings = append(findings, gap)
 		}
 	}
 	return findings, nil
 }
 
-func checkWebhook(ctx context.Context, store WebhookReader, w parley.Webhook) (Finding, error) {
+// checkWebhook checks one webhook. Who turns one off by hand knows.
+func checkWebhook(ctx context.Context, store WebhookReader, w parley.Webhook, f Finding, now time.Time) (Finding, error) {
+	f.Level, f.Found = Fine, w.URL
 	switch {
 	case !w.IsEnabled():
-		return Finding{"webhook", Warning, fmt.Sprintf("%s off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " +
-			string(w.ID)}, nil
-	case w.Failures > 0:
-		failing := time.Since(w.FailingSince)
-		found := fmt.Sprintf("%s: %s in %s", w.URL, Count(w.Failures, "failure"), Lasted(failing))
+		f.Found = fmt.Sprintf("%s off since %s: %s", w.URL, When(w.DisabledAt), w.Reason)
+		f.Remedy, f.Since = "parley webhook enable "+string(w.ID), w.DisabledAt
+		if w.Failures > 0 {
+			f.Level, f.Code, f.Sentence = Problem, "webhook_off", fmt.Sprintf("The webhook %s is off. %s", w.URL, w.Reason)
+		}
+	case w.Failures >= failingFailures && now.Sub(w.FailingSince) >= failingTime:
+		lasts := now.Sub(w.FailingSince)
+		f.Level, f.Code, f.Since, f.Remedy = Warning, "webhook_failing", w.FailingSince, "parley deliveries list --webhook "+string(w.ID)
+		if lasts >= longFailing {
+			f.Level = Problem
+		}
+		f.Found = fmt.Sprintf("%s: %s in %s", w.URL, Count(w.Failures, "failure"), Lasted(lasts))
+		f.Sentence = fmt.Sprintf("Every delivery to %s has failed for %s: %s.", w.URL, Lasted(lasts), Count(w.Failures, "attempt"))
 		last, err := store.OldestDelivery(ctx, w.ID, false)
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
 			return Finding{}, err
 		}
 		if last.Problem != "" {
-			found += ", last: " + last.Problem
+			f.Found += ", last: " + last.Problem
 		}
-		return Finding{"webhook", Warning, found, "parley deliveries list --webhook " + string(w.ID)}, nil
 	}
-	return Finding{"webhook", Fine, w.URL, ""}, nil
+	return f, nil
 }

@@ -36,7 +36,7 @@ func WhatsAppReach(ctx context.Context, channels []parley.Channel, reach func(co
 		return nil
 	}
 	if err := reach(ctx); err != nil {
-		return []Finding{{Check: "whatsapp", Level: Problem, Found: err.Error(),
+		return []Finding{{Check: "whatsapp", Level: Problem, Code: "whatsapp_unreachable", Found: err.Error(),
 			Remedy: "once it can be reached, channels connect by themselves"}}
 	}
 	return []Finding{{Check: "whatsapp", Level: Fine, Found: "can be reached"}}
@@ -51,6 +51,29 @@ var commitTime = regexp.MustCompile(`[-.]([0-9]{14})-[0-9a-f]{12}$`)
 
 // checkClient takes the age of the client from its module version.
 func checkClient(info *debug.BuildInfo, released bool, now time.Time) Finding {
+	made := clientDate(info)
+	if made.IsZero() {
+		return Finding{Check: "whatsapp", Level: Fine, Found: "client of unknown age"}
+	}
+	age := now.Sub(made)
+	f := Finding{Check: "whatsapp", Level: Fine, Found: fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age))}
+	if released && age > oldClient {
+		f.Level, f.Code = Warning, "client_old"
+		f.Remedy = "upgrade to the latest release: WhatsApp refuses clients that are too old"
+	}
+	return f
+}
+
+// ClientDate is when the WhatsApp client of this program was made; zero: unknown.
+func ClientDate() time.Time {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return time.Time{}
+	}
+	return clientDate(info)
+}
+
+func clientDate(info *debug.BuildInfo) time.Time {
 	for _, m := range info.Deps {
 		if m.Path != "go.mau.fi/whatsmeow" {
 			continue
@@ -59,16 +82,9 @@ func checkClient(info *debug.BuildInfo, released bool, now time.Time) Finding {
 		if digits == nil {
 			break
 		}
-		made, err := time.Parse("20060102150405", digits[1])
-		if err != nil {
-			break
+		if made, err := time.Parse("20060102150405", digits[1]); err == nil {
+			return made
 		}
-		age := now.Sub(made)
-		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), ""}
-		if released && age > oldClient {
-			f.Level, f.Remedy = Warning, "upgrade to the latest release: WhatsApp refuses clients that are too old"
-		}
-		return f
 	}
-	return Finding{"whatsapp", Fine, "client of unknown age", ""}
+	return time.Time{}
 }

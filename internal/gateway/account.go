@@ -58,18 +58,27 @@ func deletion(code parley.ChannelCode) *retirement {
 // has its code now.
 func (a *account) tx(ctx context.Context, do func(*store.Tx) error) error {
 	return a.g.Store.Tx(ctx, func(tx *store.Tx) error {
-		if r := a.retired.Load(); r != nil {
-			return r.refusal
-		}
-		err := tx.CheckChannel(ctx, a.code, a.id)
-		if errors.Is(err, parley.ErrNotFound) {
-			return deletion(a.code).refusal
-		}
+		refusal, err := a.check(ctx, tx)
 		if err != nil {
 			return err
 		}
+		if refusal != nil {
+			return refusal
+		}
 		return do(tx)
 	})
+}
+
+// check returns why a transaction must not store anything of the channel; nil: it may.
+func (a *account) check(ctx context.Context, tx *store.Tx) (refusal *parley.Error, err error) {
+	if r := a.retired.Load(); r != nil {
+		return r.refusal, nil
+	}
+	err = tx.CheckChannel(ctx, a.code, a.id)
+	if errors.Is(err, parley.ErrNotFound) {
+		return deletion(a.code).refusal, nil
+	}
+	return nil, err
 }
 
 // ErrChannelNotFound is the cause of the error of a request with an unknown channel.
@@ -117,7 +126,8 @@ func asOffline(c parley.Channel) parley.Channel {
 func (a *account) update(c parley.Channel) {
 	a.mu.Lock()
 	changed := a.channel.Network != c.Network || !reflect.DeepEqual(a.channel.Settings, c.Settings)
-	a.channel.Name, a.channel.Network, a.channel.Enabled, a.channel.Settings = c.Name, c.Network, c.Enabled, c.Settings
+	a.channel.Name, a.channel.Network, a.channel.Enabled = c.Name, c.Network, c.Enabled
+	a.channel.Settings, a.channel.Labels = c.Settings, c.Labels
 	if a.g.Offline {
 		a.channel.State = c.State
 	}

@@ -80,6 +80,7 @@ type Gateway struct {
 	activity bus.Topic[Activity]
 	waiters  sync.Map // of parley.MessageID to func(*parley.Message)
 	fetcher  *mediaFetcher
+	receipts *receiptWriter
 	metrics  *metrics
 	clock    clockGuard
 
@@ -109,7 +110,7 @@ func New(c Config) *Gateway {
 		others: map[parley.ChannelCode]parley.Channel{}}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
-	g.fetcher = newMediaFetcher(g)
+	g.fetcher, g.receipts = newMediaFetcher(g), newReceiptWriter(c.Store)
 	g.metrics = newMetrics(c.Metrics, g)
 	return g
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"parley"
 	"parley/internal/media"
@@ -31,6 +32,8 @@ func (a *account) handleEvent(ctx context.Context, e network.Event) error {
 		return a.storeReaction(ctx, e)
 	case network.Deletion:
 		return a.applyDeletion(ctx, e)
+	case network.Edit:
+		return a.applyEdit(ctx, e)
 	case network.Vote:
 		return a.publishVote(ctx, e)
 	case network.GroupChange:
@@ -138,29 +141,6 @@ func (a *account) storeInbound(
 	return a.enqueue(ctx, tx, a.newMessages(channel, []Draft{draft}))
 }
 
-// applyReceipt advances messages. It returns an error for unknown ones, so that the network repeats the receipt: it can
-// overtake its own send.
-func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
-	chat := network.ChatOf(e.From, e.Group)
-	var moved, unknown []parley.MessageID
-	var seqs []int64
-	err := a.tx(ctx, func(tx *store.Tx) (err error) {
-		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, a.code, chat, e.IDs, e.Status, e.At)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("store a receipt: %w", err)
-	}
-	a.worker.ConfirmByReceipt(seqs)
-	for _, id := range moved {
-		a.g.statusChanged(&parley.Message{Channel: a.code, Chat: chat, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
-	}
-	if len(unknown) > 0 {
-		return &network.UnknownMessages{IDs: unknown}
-	}
-	return nil
-}
-
 func (a *account) storeReaction(ctx context.Context, e network.Reaction) error {
 	a.g.flush(ctx, a.code) // the event that the message was sent must come first
 	return a.tx(ctx, func(tx *store.Tx) error {
@@ -217,4 +197,61 @@ func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
 		a.g.removeFiles(ctx, []parley.Media{*file})
 	}
 	return nil
+}
+
+// applyEdit changes the text of a message that the contact itself sent. A text whose message is not known, for example because it
+// could not be decrypted, is stored as that message.
+func (a *account) applyEdit(ctx context.Context, e network.Edit) error {
+	channel, content, err := a.maskedEdit(ctx, e)
+	if err != nil {
+		return fmt.Errorf("store an edit: %w", err)
+	}
+	var unknown bool
+	err = a.tx(ctx, func(tx *store.Tx) error {
+		m, err := tx.Message(ctx, a.code, parley.MessageRef{Chat: network.ChatOf(e.From, e.Group), ID: e.Target})
+		if unknown = errors.Is(err, parley.ErrNotFound); err != nil {
+			return parley.IgnoreNotFound(err)
+		}
+		edited, ok := parley.Edited(m.Content, content)
+		isTheirs := e.Group == "" || m.Author == e.From
+		if !ok || !isTheirs || m.Status == parley.Deleted || wasApplied(&m, edited, e.At) {
+			return nil
+		}
+		if channel.Settings.StoresText() {
+			return outbox.StoreEdit(ctx, tx, &m, edited, true, nil, e.At)
+		}
+		whole, err := parley.EncodeEventContent(edited)
+		if err != nil {
+			return err
+		}
+		return outbox.StoreEdit(ctx, tx, &m, edited, false, a.g.Keyring.Encrypt(whole, parley.EventTextContext(a.code)), e.At)
+	})
+	if err != nil {
+		return fmt.Errorf("store an edit: %w", err)
+	}
+	if _, isText := content.(parley.Text); unknown && isText {
+		return a.receive(ctx, network.Message{From: e.From, Group: e.Group, ID: e.Target, Content: content, At: e.At, Past: true})
+	}
+	return nil
+}
+
+// maskedEdit returns the content of an edit with the codes of login links masked. An edit is never a login.
+func (a *account) maskedEdit(ctx context.Context, e network.Edit) (parley.Channel, parley.Content, error) {
+	channel := a.snapshot()
+	m := parley.Message{Channel: channel.Code, Chat: network.ChatOf(e.From, e.Group), ID: e.Target, Content: e.Content, CreatedAt: e.At}
+	var err error
+	if a.g.LoginLinks != nil {
+		_, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
+	}
+	return channel, m.Content, err
+}
+
+// wasApplied reports whether an edit is older than the text that is stored, or came again.
+func wasApplied(m *parley.Message, edited parley.Content, at time.Time) bool {
+	last := m.EditedAt
+	if last.IsZero() {
+		last = m.CreatedAt
+	}
+	at = at.Truncate(time.Millisecond)
+	return at.Before(last) || at.Equal(last) && edited.Text() == m.Content.Text()
 }

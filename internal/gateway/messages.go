@@ -48,6 +48,24 @@ func (g *Gateway) Message(ctx context.Context, code parley.ChannelCode, ref parl
 	return g.Store.Message(ctx, code, ref)
 }
 
+// MessagesNamed returns the messages with an id, of a channel or of all if it is empty, newest first. Their number is bounded.
+func (g *Gateway) MessagesNamed(
+	ctx context.Context, code parley.ChannelCode, ref parley.MessageRef, limit int,
+) ([]parley.Message, error) {
+	found, err := g.Store.MessagesNamed(ctx, code, ref, limit)
+	for i := range found {
+		m := &found[i]
+		current, err := g.Message(ctx, m.Channel, parley.MessageRef{FromMe: m.FromMe, Chat: m.Chat, ID: m.ID})
+		if err != nil && !errors.Is(err, parley.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil {
+			*m = current // with a status that was not stored yet
+		}
+	}
+	return found, err
+}
+
 // History returns messages of a chat, newest first, and their number.
 func (g *Gateway) History(
 	ctx context.Context, code parley.ChannelCode, chat parley.ContactID, page parley.Page,
@@ -56,18 +74,37 @@ func (g *Gateway) History(
 	return g.Store.History(ctx, code, chat, page)
 }
 
+// HistoryAt returns messages of a chat from a position down; see [store.Reader.HistoryAt].
+func (g *Gateway) HistoryAt(
+	ctx context.Context, code parley.ChannelCode, chat parley.ContactID, newest int64, limit int,
+) (messages []parley.Message, from, total int64, err error) {
+	g.flush(ctx, code)
+	return g.Store.HistoryAt(ctx, code, chat, newest, limit)
+}
+
+// ListChats returns chats with their last messages, newest first.
+func (g *Gateway) ListChats(ctx context.Context, q parley.ChatQuery) ([]parley.ChatSummary, error) {
+	g.flushAll(ctx, q.Channel)
+	return g.Store.ListChats(ctx, q)
+}
+
 // FindMessages searches messages, newest first.
 func (g *Gateway) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
-	if q.Channel != "" {
-		g.flush(ctx, q.Channel)
-	} else {
-		limited, cancel := context.WithTimeout(ctx, flushTimeout) // for all of them: they share the store
-		defer cancel()
-		for _, c := range g.Channels() {
-			g.flush(limited, c.Code)
-		}
-	}
+	g.flushAll(ctx, q.Channel)
 	return g.Store.FindMessages(ctx, q)
+}
+
+// flushAll is flush for one channel or, without a code, for all.
+func (g *Gateway) flushAll(ctx context.Context, code parley.ChannelCode) {
+	if code != "" {
+		g.flush(ctx, code)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout) // for all of them: they share the store
+	defer cancel()
+	for _, c := range g.Channels() {
+		g.flush(ctx, c.Code)
+	}
 }
 
 // MessageForRetry finds a message of a chat in either direction, with its content decrypted. It is needed to resend it to

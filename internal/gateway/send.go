@@ -20,8 +20,9 @@ type Draft struct {
 	To        parley.ContactID
 	Content   parley.Content
 	ReplyTo   parley.MessageID
-	Request   string    // the id of the request that sends it
-	ExpiresAt time.Time // zero: the channel decides
+	Request   string         // the id of the request that sends it
+	Token     parley.TokenID // of that request; empty: it has none
+	ExpiresAt time.Time      // zero: the channel decides
 	Priority  parley.Priority
 }
 
@@ -33,6 +34,8 @@ type SendOptions struct {
 	Key *parley.StoredResponse
 	// InTx, if not nil, runs first in the same transaction. If it fails, nothing is stored and Send returns its error.
 	InTx func(*store.Tx) error
+	// Accepted, if not nil, runs last in the same transaction, with the messages as they were stored. If it fails, nothing is.
+	Accepted func(*store.Tx, []parley.Message) error
 }
 
 // Send accepts drafts in one transaction, in order, and enqueues them. When it returns without an error they are durable.
@@ -80,7 +83,10 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 				}
 			})
 		}
-		return a.acceptAll(ctx, tx, ms, drafts, options.Key)
+		if err := a.acceptAll(ctx, tx, ms, drafts, options.Key); err != nil || options.Accepted == nil {
+			return err
+		}
+		return options.Accepted(tx, ms)
 	})
 	if err != nil {
 		return nil, err
@@ -115,7 +121,7 @@ func (a *account) newMessages(channel parley.Channel, drafts []Draft) []parley.M
 		}
 		ms[i] = parley.Message{
 			Channel: channel.Code, Chat: d.To, FromMe: true,
-			Content: d.Content, ReplyTo: d.ReplyTo, Request: d.Request, Status: parley.Pending,
+			Content: d.Content, ReplyTo: d.ReplyTo, Request: d.Request, Token: d.Token, Status: parley.Pending,
 			Priority: d.Priority, Pool: pool, ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
 		}
 	}

@@ -28,14 +28,14 @@ func (t *tools) add(s *sdk.Server) {
 			Description: "List the chats of a channel, the one with the newest message first."}, bounded(t, t.listChats))
 	}
 	sdk.AddTool(s, &sdk.Tool{Name: "read_chat", Annotations: read("Read a chat"),
-		Description: "Read the last messages exchanged with a contact, oldest first."}, bounded(t, t.readChat))
+		Description: "Read the last messages exchanged with a contact or in a group, oldest first."}, bounded(t, t.readChat))
 	sdk.AddTool(s, &sdk.Tool{Name: "search_messages", Annotations: read("Search messages"),
 		Description: "Search messages, newest first, by text, contact, direction, status and time. Texts of one-time codes are hidden."},
 		bounded(t, t.searchMessages))
 	sdk.AddTool(s, &sdk.Tool{Name: "channel_health", Annotations: read("Channel health"),
 		Description: "Whether a channel works: status, reason, since when, network, and how many messages wait."}, bounded(t, t.channelHealth))
 	sdk.AddTool(s, &sdk.Tool{Name: "wait_for_reply", Annotations: read("Wait for a reply"),
-		Description: "Wait until a contact writes. After a message that you sent, pass its id as after: " +
+		Description: "Wait until a contact writes, or anyone in a group. After a message that you sent, pass its id as after: " +
 			"a reply that came in the meantime is returned at once."}, bounded(t, t.waitForReply))
 	if t.Admin || t.Sending == ReadOnly {
 		return
@@ -46,7 +46,8 @@ func (t *tools) add(s *sdk.Server) {
 	}
 	sdk.AddTool(s, &sdk.Tool{Name: "send_message",
 		Annotations: &sdk.ToolAnnotations{Title: "Send a message", DestructiveHint: new(bool), OpenWorldHint: new(true)},
-		Description: "Send a text to a contact. It cannot be taken back. Waits up to 10 seconds for the network's confirmation." + where},
+		Description: "Send a text to a contact or a group. It cannot be taken back. " +
+			"Waits up to 10 seconds for the network's confirmation." + where},
 		bounded(t, t.sendMessage))
 }
 
@@ -54,7 +55,8 @@ func (t *tools) add(s *sdk.Server) {
 type message struct {
 	ID      string `json:"id" jsonschema:"the full id of the message"`
 	Channel string `json:"channel,omitempty"`
-	Contact string `json:"contact"`
+	Contact string `json:"contact" jsonschema:"in a group who wrote it; empty there: the channel"`
+	Group   string `json:"group,omitempty" jsonschema:"the id of the group that it is in"`
 	Name    string `json:"name,omitempty" jsonschema:"what the channel calls the contact"`
 	FromMe  bool   `json:"from_me" jsonschema:"whether the channel sent it"`
 	Type    string `json:"type"`
@@ -70,6 +72,7 @@ type apiMessage struct {
 	MessageID string `json:"message_id"`
 	Channel   string `json:"channel"`
 	ContactID string `json:"contact_id"`
+	GroupID   string `json:"group_id"`
 	Name      string `json:"name"`
 	FromMe    any    `json:"from_me"`
 	Type      string `json:"type"`
@@ -83,9 +86,15 @@ type apiMessage struct {
 	} `json:"error"`
 }
 
-func (m *apiMessage) view(contact string) message {
-	v := message{ID: m.MessageID, Channel: m.Channel, Contact: cmp.Or(m.ContactID, contact), Name: m.Name,
+// chat is the contact or the group of a message.
+func (m *apiMessage) chat() string { return cmp.Or(m.GroupID, m.ContactID) }
+
+func (m *apiMessage) view(chat parley.ContactID) message {
+	v := message{ID: m.MessageID, Channel: m.Channel, Contact: m.ContactID, Group: m.GroupID, Name: m.Name,
 		FromMe: m.FromMe == true || m.FromMe == "true", Type: m.Type, Text: m.Body, Status: m.Status, At: m.Timestamp, ReplyTo: m.ReplyTo}
+	if m.GroupID == "" && m.ContactID == "" {
+		v.Contact = string(chat)
+	}
 	if m.Error != nil {
 		v.Error = m.Error.Code + ": " + m.Error.Message
 	}
@@ -99,13 +108,28 @@ func (t *tools) ofChannel(channel string) *client.Client {
 	return &api
 }
 
-// contactID reads a contact in any spelling.
-func contactID(text string) (string, error) {
-	number, err := parley.ParseNumber(strings.TrimSuffix(strings.TrimSpace(text), "@c.us"))
+// chatID reads the id of a group, or a contact in any spelling.
+func chatID(text string) (parley.ContactID, error) {
+	text = strings.TrimSpace(text)
+	if group, err := parley.ParseGroupID(text); err == nil {
+		return group.Chat(), nil
+	}
+	if strings.HasSuffix(text, "@g.us") {
+		return "", fmt.Errorf("%q is not the id of a group. list_chats has the ids, for example 120363020000000001@g.us", text)
+	}
+	number, err := parley.ParseNumber(strings.TrimSuffix(text, "@c.us"))
 	if err != nil {
 		return "", fmt.Errorf("%q is not a phone number. Write it with its country code, for example +6281234567890", text)
 	}
-	return string(parley.ContactOf(number)), nil
+	return parley.ContactOf(number), nil
+}
+
+// fieldOf is the API's field for a chat.
+func fieldOf(chat parley.ContactID) string {
+	if chat.IsGroup() {
+		return "group_id"
+	}
+	return "contact_id"
 }
 
 // queryOf makes a query of names and values in turns, without those that are empty.
@@ -130,7 +154,8 @@ type listChatsIn struct {
 }
 
 type chatRow struct {
-	Contact  string `json:"contact_id"`
+	Contact  string `json:"contact_id,omitempty"`
+	Group    string `json:"group_id,omitempty" jsonschema:"in place of contact_id: the id of a group, which tools take as contact"`
 	Messages int64  `json:"messages"`
 	Archived bool   `json:"archived"`
 	LastAt   string `json:"timestamp"`
@@ -152,7 +177,7 @@ func (t *tools) listChats(ctx context.Context, in listChatsIn) (out listChatsOut
 }
 
 type readChatIn struct {
-	Contact string `json:"contact" jsonschema:"the contact's phone number with its country code"`
+	Contact string `json:"contact" jsonschema:"the contact's phone number with its country code, or the id of a group"`
 	Channel string `json:"channel,omitempty" jsonschema:"the code of the channel, if the token is for several"`
 	Limit   int    `json:"limit,omitempty" jsonschema:"how many messages, 1 to 100 (default 20)"`
 }
@@ -163,38 +188,38 @@ type messagesOut struct {
 }
 
 func (t *tools) readChat(ctx context.Context, in readChatIn) (messagesOut, error) {
-	contact, err := contactID(in.Contact)
+	chat, err := chatID(in.Contact)
 	if err != nil {
 		return messagesOut{}, err
 	}
-	found, err := t.history(ctx, in.Channel, contact, within(in.Limit, 20, 100))
+	found, err := t.history(ctx, in.Channel, chat, within(in.Limit, 20, 100))
 	slices.Reverse(found)
 	return messagesOut{Messages: found}, err
 }
 
-// history reads the last messages with a contact, newest first.
-func (t *tools) history(ctx context.Context, channel, contact, limit string) ([]message, error) {
+// history reads the last messages of a chat, newest first.
+func (t *tools) history(ctx context.Context, channel string, chat parley.ContactID, limit string) ([]message, error) {
 	var records []apiMessage
 	var err error
 	if t.Admin {
-		_, err = t.API.Get(ctx, "/api/manage/messages", queryOf("channel", channel, "contact", contact, "limit", limit), &records)
+		_, err = t.API.Get(ctx, "/api/manage/messages", queryOf("channel", channel, "contact", string(chat), "limit", limit), &records)
 	} else {
-		_, err = t.ofChannel(channel).Get(ctx, "/api/chat/detail", queryOf("contact_id", contact, "limit", limit), &records)
+		_, err = t.ofChannel(channel).Get(ctx, "/api/chat/detail", queryOf(fieldOf(chat), string(chat), "limit", limit), &records)
 	}
-	return views(records, contact), err
+	return views(records, chat), err
 }
 
-func views(records []apiMessage, contact string) []message {
+func views(records []apiMessage, chat parley.ContactID) []message {
 	list := make([]message, len(records))
 	for i := range records {
-		list[i] = records[i].view(contact)
+		list[i] = records[i].view(chat)
 	}
 	return list
 }
 
 type searchIn struct {
 	Text      string `json:"text,omitempty" jsonschema:"only messages whose text contains this"`
-	Contact   string `json:"contact,omitempty" jsonschema:"only with this phone number, or with numbers that begin so"`
+	Contact   string `json:"contact,omitempty" jsonschema:"only with this phone number, or with numbers that begin so, or in this group"`
 	Channel   string `json:"channel,omitempty" jsonschema:"the code of the channel, if the token is for several"`
 	Direction string `json:"direction,omitempty" jsonschema:"in: only received messages; out: only sent ones"`
 	Status    string `json:"status,omitempty" jsonschema:"only with this status: PENDING, SENT, DELIVERED, READ, FAILED, RECEIVED, …"`
@@ -234,13 +259,17 @@ type health struct {
 }
 
 type healthOut struct {
-	Channels []health `json:"channels"`
+	Channels []health `json:"channels" jsonschema:"at most 50, those that need attention first"`
+	Total    int64    `json:"total,omitempty" jsonschema:"how many channels the server has, where the list may have fewer"`
 }
 
 func (t *tools) channelHealth(ctx context.Context, in healthIn) (out healthOut, err error) {
 	out.Channels = []health{}
 	if t.Admin && in.Channel == "" {
-		_, err = t.API.Get(ctx, client.Path("channels"), nil, &out.Channels)
+		r, err := t.API.Get(ctx, client.Path("channels"), queryOf("limit", "50", "sort", "attention"), &out.Channels)
+		if err == nil {
+			out.Total = r.Meta.Total
+		}
 		return out, err
 	}
 	path := "/api/channel/health"
@@ -255,7 +284,7 @@ func (t *tools) channelHealth(ctx context.Context, in healthIn) (out healthOut, 
 }
 
 type sendIn struct {
-	Contact string `json:"contact" jsonschema:"the contact's phone number with its country code"`
+	Contact string `json:"contact" jsonschema:"the contact's phone number with its country code, or the id of a group"`
 	Text    string `json:"text" jsonschema:"the text, 1 to 4096 characters"`
 	Channel string `json:"channel,omitempty" jsonschema:"the code of the channel, if the token is for several"`
 	ReplyTo string `json:"reply_to,omitempty" jsonschema:"the bare id of a message to reply to"`
@@ -268,7 +297,7 @@ type sendOut struct {
 }
 
 func (t *tools) sendMessage(ctx context.Context, in sendIn) (out sendOut, err error) {
-	contact, err := contactID(in.Contact)
+	chat, err := chatID(in.Contact)
 	if err != nil {
 		return out, err
 	}
@@ -277,7 +306,7 @@ func (t *tools) sendMessage(ctx context.Context, in sendIn) (out sendOut, err er
 			return out, err
 		}
 	}
-	body := map[string]string{"contact_id": contact, "message": in.Text}
+	body := map[string]string{fieldOf(chat): string(chat), "message": in.Text}
 	if in.ReplyTo != "" {
 		body["reply_to"] = in.ReplyTo
 	}
@@ -314,7 +343,7 @@ const (
 )
 
 type waitIn struct {
-	Contact string `json:"contact" jsonschema:"the contact's phone number with its country code"`
+	Contact string `json:"contact" jsonschema:"the contact's phone number with its country code, or the id of a group"`
 	Channel string `json:"channel,omitempty" jsonschema:"the code of the channel, if the token is for several"`
 	After   string `json:"after,omitempty" jsonschema:"the full id of a message: what the contact wrote after it counts too"`
 	Seconds int    `json:"seconds,omitempty" jsonschema:"how long to wait, 1 to 45 (default 30)"`
@@ -326,18 +355,18 @@ type waitOut struct {
 }
 
 func (t *tools) waitForReply(ctx context.Context, in waitIn) (waitOut, error) {
-	contact, err := contactID(in.Contact)
+	chat, err := chatID(in.Contact)
 	if err != nil {
 		return waitOut{}, err
 	}
 	seconds, _ := strconv.Atoi(within(in.Seconds, defaultWait, longestWait))
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
-	api, path, ids := t.ofChannel(in.Channel), client.EventsPath, []string{contact}
+	api, path, ids := t.ofChannel(in.Channel), client.EventsPath, []string{string(chat)}
 	if t.Admin {
 		path = client.AllEventsPath
-	} else {
-		ids = api.Spellings(ctx, contact)
+	} else if !chat.IsGroup() {
+		ids = api.Spellings(ctx, string(chat))
 	}
 	// The stream begins before the history is read, so nothing is missed in between.
 	resp, err := api.Events(ctx, path, queryOf("channel", in.Channel, "types", string(parley.MessageReceived)), "")
@@ -346,16 +375,16 @@ func (t *tools) waitForReply(ctx context.Context, in waitIn) (waitOut, error) {
 	}
 	defer resp.Body.Close()
 	if in.After != "" {
-		if replies, err := t.repliesAfter(ctx, in, contact); err != nil || len(replies) > 0 {
+		if replies, err := t.repliesAfter(ctx, in, chat); err != nil || len(replies) > 0 {
 			return waitOut{Replies: replies}, err
 		}
 	}
 	return t.nextMessage(ctx, resp.Body, ids)
 }
 
-// repliesAfter returns what a contact wrote after a message, oldest first.
-func (t *tools) repliesAfter(ctx context.Context, in waitIn, contact string) (replies []message, err error) {
-	recent, err := t.history(ctx, in.Channel, contact, strconv.Itoa(maxReplies))
+// repliesAfter returns what others wrote in a chat after a message, oldest first.
+func (t *tools) repliesAfter(ctx context.Context, in waitIn, chat parley.ContactID) (replies []message, err error) {
+	recent, err := t.history(ctx, in.Channel, chat, strconv.Itoa(maxReplies))
 	if err != nil {
 		return nil, err
 	}
@@ -368,5 +397,5 @@ func (t *tools) repliesAfter(ctx context.Context, in waitIn, contact string) (re
 			replies = append(replies, m)
 		}
 	}
-	return nil, fmt.Errorf("%s is not among the last %d messages with this contact", in.After, maxReplies)
+	return nil, fmt.Errorf("%s is not among the last %d messages of this chat", in.After, maxReplies)
 }

@@ -11,7 +11,8 @@ import (
 	"parley/internal/client"
 )
 
-// nextMessage reads a stream until one of the spellings of a contact wrote, or until ctx ends.
+// nextMessage reads a stream until there is a message in a chat, which has one of the ids, or until ctx ends. What a contact
+// writes in a group is not in the chat with the contact.
 func (t *tools) nextMessage(ctx context.Context, stream io.Reader, ids []string) (waitOut, error) {
 	for events := client.NewEventReader(stream); ; {
 		body, err := events.Next()
@@ -28,7 +29,7 @@ func (t *tools) nextMessage(ctx context.Context, stream io.Reader, ids []string)
 		if err := json.Unmarshal(body, &event); err != nil {
 			return waitOut{}, err
 		}
-		if slices.Contains(ids, event.Data.ContactID) {
+		if slices.Contains(ids, event.Data.chat()) {
 			event.Data.Channel = event.Channel
 			return waitOut{Replies: []message{event.Data.view("")}}, nil
 		}

@@ -294,13 +294,7 @@ func firstFrame(data []byte) (image.Point, []byte) {
 		if size == (image.Point{}) {
 			continue
 		}
-		padded := len(chunk) + len(chunk)%2
-		file := []byte("RIFF")
-		file = binary.LittleEndian.AppendUint32(file, uint32(4+8+padded))
-		file = append(file, "WEBP"+name...)
-		file = binary.LittleEndian.AppendUint32(file, uint32(len(chunk)))
-		file = append(file, chunk...)
-		return size, append(file, make([]byte, padded-len(chunk))...)
+		return size, riffFile(name, chunk)
 	}
 	return image.Point{}, nil
 }

@@ -29,6 +29,7 @@ func Claimed(m parley.Media) parley.Media {
 	claimed := parley.Media{
 		ID: NewKey(), MIME: claimedType(m.MIME), Filename: safeName(m.Filename), Size: max(0, m.Size),
 		Width: claimedSide(m.Width), Height: claimedSide(m.Height), Seconds: max(0, m.Seconds),
+		Animated: m.Animated,
 	}
 	if len(m.SHA256) == sha256.Size {
 		claimed.SHA256 = m.SHA256

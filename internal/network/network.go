@@ -135,8 +135,7 @@ type Message struct {
 	// File is what [Session.Fetch] needs to get the file of Content, also after a restart; nil: no file, or it cannot
 	// be fetched. It may contain keys: it is stored encrypted.
 	File []byte
-	// Past marks an edit or history that the network sends again. It is stored, but triggers nothing: no login, no
-	// reply.
+	// Past marks history. It is stored, but triggers nothing: no login, no reply.
 	Past bool
 	// History marks messages from before pairing, possibly years of them. They are stored; no event is published.
 	History bool
@@ -171,6 +170,15 @@ type Deletion struct {
 	At      time.Time
 }
 
+// Edit says that a contact changed the text or caption of a message that it had sent.
+type Edit struct {
+	From    parley.ContactID
+	Group   parley.GroupID // empty: a direct chat
+	Target  parley.MessageID
+	Content parley.Content // its text is the new one
+	At      time.Time
+}
+
 // Vote is a contact's current choice in a poll of the channel.
 type Vote struct {
 	From    parley.ContactID
@@ -199,6 +207,7 @@ func (Message) event()     {}
 func (Receipt) event()     {}
 func (Reaction) event()    {}
 func (Deletion) event()    {}
+func (Edit) event()        {}
 func (Vote) event()        {}
 func (GroupChange) event() {}
 func (Alias) event()       {}

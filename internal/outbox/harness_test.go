@@ -100,12 +100,13 @@ func (b *bench) connect() { b.worker.SetSender(b.net) }
 // receive has a receipt of a message come in, as the gateway takes it.
 func (b *bench) receive(m parley.Message) {
 	b.t.Helper()
-	var seqs []int64
+	r := store.Receipt{Channel: "demo", Chat: m.Chat, IDs: []parley.MessageID{m.ID}, Status: parley.Delivered, At: time.Now()}
+	var advanced []store.Advanced
 	b.tx(func(tx *store.Tx) (err error) {
-		_, seqs, _, err = tx.AdvanceMessages(b.t.Context(), "demo", m.Chat, []parley.MessageID{m.ID}, parley.Delivered, time.Now())
+		advanced, err = tx.AdvanceMessages(b.t.Context(), r)
 		return err
 	})
-	b.worker.ConfirmByReceipt(seqs)
+	b.worker.ConfirmByReceipt(advanced[0].Seqs)
 }
 
 // idle waits until all goroutines wait.

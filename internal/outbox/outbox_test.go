@@ -622,7 +622,7 @@ func TestConfirmedOperationsTakeEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.connect()
-		own := b.send(ayu, "hello")
+		own, edited := b.send(ayu, "hello"), b.send(ayu, "good by")
 		b.idle()
 		theirs := parley.Message{Channel: "demo", Chat: ayu, ID: "THEIRS", Content: parley.Text{Body: "hi"}, Status: parley.Received,
 			CreatedAt: time.Now()}
@@ -632,6 +632,7 @@ func TestConfirmedOperationsTakeEffect(t *testing.T) {
 			parley.Seen{Target: theirs.Ref()},
 			parley.Star{Target: theirs.Ref(), Starred: true},
 			parley.Archive{Archived: true},
+			parley.Edit{Body: "good bye", Target: edited.Ref()},
 			parley.Delete{Target: own.Ref()},
 		} {
 			b.sendAs(parley.Message{Chat: ayu, Content: c})
@@ -643,8 +644,11 @@ func TestConfirmedOperationsTakeEffect(t *testing.T) {
 		if m := b.load(own); m.Status != parley.Deleted || m.Content.Text() != "" {
 			t.Errorf("own is %s and says %q", m.Status, m.Content.Text())
 		}
+		if m := b.load(edited); m.Status != parley.Sent || m.Content.Text() != "good bye" || m.EditedAt.IsZero() {
+			t.Errorf("the edited message is %s and says %q since %s", m.Status, m.Content.Text(), m.EditedAt)
+		}
 		history, total, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
-		if err != nil || total != 2 || len(history[0].Reactions) != 1 {
+		if err != nil || total != 3 || len(history[0].Reactions) != 1 {
 			t.Errorf("history: %d records, %v, %v", total, history[0].Reactions, err)
 		}
 		if chat, err := b.store.Chat(t.Context(), "demo", ayu); err != nil || !chat.Archived {

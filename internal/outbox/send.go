@@ -44,6 +44,7 @@ func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
 		}
 		return
 	}
+	w.rejectVainEdits(ctx, b.messages, errs)
 	if ms := w.sendable(b.messages, errs); len(ms) > 0 {
 		results := w.sendOn(s, b, ms)
 		for i := range errs {
@@ -147,6 +148,25 @@ func sizeOf(c parley.Content) int {
 		size += len(media.Thumbnail) + len(media.Waveform) + len(media.Source)
 	}
 	return size
+}
+
+// rejectVainEdits sets an error for edits whose message was deleted or has failed meanwhile.
+func (w *Worker) rejectVainEdits(ctx context.Context, ms []*parley.Message, errs []error) {
+	for i, m := range ms {
+		edit, ok := m.Content.(parley.Edit)
+		if !ok || errs[i] != nil {
+			continue
+		}
+		target, err := w.Store.Message(ctx, w.Channel, edit.Target)
+		switch {
+		case errors.Is(err, parley.ErrNotFound), err == nil && target.Status == parley.Deleted:
+			errs[i] = network.Refuse(parley.Refused, "The message was deleted before its edit was sent.")
+		case err == nil && target.Status == parley.Failed:
+			errs[i] = network.Refuse(parley.Refused, "The message was not sent, so it cannot be edited.")
+		case err != nil:
+			errs[i] = err // temporary
+		}
+	}
 }
 
 // sendable returns the messages without an error, with secrets decrypted in copies. A secret that cannot be decrypted
@@ -338,6 +358,8 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 	switch c := m.Content.(type) {
 	case parley.Reaction:
 		err = StoreReaction(ctx, tx, w.Channel, c.Target, "", c.Emoji, now)
+	case parley.Edit:
+		err = w.applyEdit(ctx, tx, m.Ref(), c, now)
 	case parley.Seen:
 		_, err = tx.AdvanceMessage(ctx, w.Channel, c.Target, parley.Read, nil, now)
 	case parley.Delete:
@@ -361,6 +383,52 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 		}
 	}
 	return parley.IgnoreNotFound(err)
+}
+
+// applyEdit stores the effect of a confirmed edit once: then the edit itself has no text any more.
+func (w *Worker) applyEdit(ctx context.Context, tx *store.Tx, edit parley.MessageRef, c parley.Edit, now time.Time) error {
+	stored, err := tx.Message(ctx, w.Channel, edit)
+	if err != nil || stored.Content.Text() == "" {
+		return err
+	}
+	if err := tx.EraseBody(ctx, w.Channel, edit); err != nil {
+		return err
+	}
+	m, err := tx.Message(ctx, w.Channel, c.Target)
+	if err != nil || m.Status == parley.Deleted {
+		return err
+	}
+	edited, ok := parley.Edited(m.Content, parley.Text{Body: c.Body, Mentions: c.Mentions})
+	if !ok {
+		return nil
+	}
+	keep := w.Current().Settings.StoresText()
+	if !keep {
+		sent := m
+		sent.Content = edited
+		if encrypted := w.EncryptForResend(&sent); encrypted != nil {
+			if err := tx.SetResend(ctx, w.Channel, m.Ref(), encrypted, now); err != nil {
+				return err
+			}
+		}
+	}
+	return StoreEdit(ctx, tx, &m, edited, keep, nil, now)
+}
+
+// StoreEdit stores and publishes that a message has another content since a time. If the channel stores no text, only the time
+// is stored; encrypted is then the content for the event, or nil.
+func StoreEdit(
+	ctx context.Context, tx *store.Tx, m *parley.Message, edited parley.Content, keep bool, encrypted []byte, at time.Time,
+) error {
+	if keep {
+		m.Content = edited
+	}
+	m.EditedAt = at
+	if err := tx.EditMessage(ctx, m); err != nil {
+		return err
+	}
+	e := parley.Event{Type: parley.MessageEdited, Channel: m.Channel, At: at, Chat: m.Chat, Message: m, Encrypted: encrypted}
+	return tx.AddEvent(ctx, &e)
 }
 
 // StoreReaction stores and publishes a reaction, unless its message is unknown; from is empty for the channel's own.

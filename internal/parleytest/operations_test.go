@@ -42,7 +42,9 @@ func TestEveryOperation(t *testing.T) {
 	send("file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, With("Idempotency-Key", "notes"))
 	send("file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, With("Idempotency-Key", "notes"))
 	send("voice", `{"contact_id":"AYU","audioUrl":"FILES/hello.ogg"}`)
+	send("sticker", `{"contact_id":"AYU","file":{"url":"FILES/dot.png"}}`)
 	send("location", `{"contact_id":"AYU","latitude":"-6.2088","longitude":"106.8456"}`)
+	send("contact", `{"contact_id":"AYU","contacts":[{"name":"Budi","numbers":["+6281234567891"]}]}`)
 	send("polling", `{"contact_id":"AYU","title":"Where?","options":["Here","There"]}`)
 	poll := send("poll", `{"contact_id":"AYU","title":"When?","options":["Morning","Evening"]}`)
 	send("pool", `{"contact_id":"AYU","pools":[{"type":"text","data":["One","Two"]},{"type":"image",`+
@@ -65,6 +67,7 @@ func TestEveryOperation(t *testing.T) {
 	do("PATCH", phone, `{"reads":"when_open","delay_ms":0,"online":true,"blocks":false,"on_network":true,"lid_only":false,"name":"Ayu"}`)
 	do("POST", phone+"/send", `{"type":"text","message":"Thank you!"}`)
 	do("POST", phone+"/send", fill.Replace(`{"type":"image","file":{"url":"FILES/dot.png"}}`))
+	do("POST", phone+"/send", fill.Replace(`{"type":"sticker","file":{"url":"FILES/dot.png"}}`))
 	do("POST", phone+"/send", `{"type":"reaction","message_id":"`+first.Text("data.message_id")+`","reaction":"❤️"}`)
 	do("POST", phone+"/send", `{"type":"vote","message_id":"`+poll.Text("data.id")+`","options":["Morning"]}`)
 	do("POST", phone+"/read", "")
@@ -125,6 +128,8 @@ func TestEveryOperation(t *testing.T) {
 	theirs := `{"message_id":"` + received + `"`
 	do("PUT", "/api/send-message/reaction", theirs+`,"reaction":"👍"}`)
 	do("PUT", "/api/send-message/react", theirs+`,"reaction":"👍"}`)
+	do("PUT", "/api/send-message/edit", mine+`,"message":"Hello!"}`)
+	do("POST", phone+"/send", theirs+`,"type":"edit","message":"Thanks!"}`)
 	do("POST", "/api/send-message/seen", theirs+`}`)
 	do("PUT", "/api/send-message/star", theirs+`,"starred":true}`)
 	do("DELETE", "/api/send-message/delete?message_id="+first.Text("data.message_id"), "")
@@ -175,7 +180,12 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/manage/messages?channel=demo&type=image", "", admin)
 	do("GET", "/api/manage/messages/"+image.Text("data.message_id")+"?channel=demo", "", admin)
 	do("GET", "/api/manage/messages/"+image.Text("data.message_id")+"/media?channel=demo", "", admin)
+	do("GET", "/api/manage/find?id="+image.Text("data.message_id"), "", admin)
 	do("GET", "/api/manage/otp", "", admin)
+	do("GET", "/api/manage/chats?search=Ayu", "", admin)
+	do("GET", "/api/manage/channels/demo/chats?limit=1", "", admin)
+	do("GET", "/api/manage/channels/demo/chats/"+ayu+"?limit=100", "", admin)
+	do("GET", "/api/manage/contacts/"+ayu, "", admin)
 
 	// Faults, time, and a fresh start.
 	do("POST", "/api/sandbox/faults", `{"fault":"reachout_limit","times":1}`)
@@ -189,8 +199,9 @@ func TestEveryOperation(t *testing.T) {
 
 	// Management.
 	do("POST", "/api/manage/channels",
-		`{"code":"shop","name":"Toko Ayu","network":"sandbox","settings":{"ttl":"1h","allow_only":["6281234567890@s.us"]}}`, admin)
-	do("GET", "/api/manage/channels", "", admin)
+		`{"code":"shop","name":"Toko Ayu","network":"sandbox","labels":["Trial"],
+			"settings":{"ttl":"1h","allow_only":["6281234567890@s.us"]}}`, admin)
+	do("GET", "/api/manage/channels?label=trial&sort=attention&limit=1", "", admin)
 	do("GET", "/api/manage/channels/shop", "", admin)
 	do("PATCH", "/api/manage/channels/shop", `{"settings":{"retention":"0s","pace":"1.5s"}}`, admin)
 	token := do("POST", "/api/manage/tokens", `{"kind":"channel","channel":"shop","name":"Web shop","expires_at":"2999-01-01T00:00:00Z"}`,
@@ -227,7 +238,18 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/channel/health", "", As(e.Global), On("shop"))
 	do("POST", "/api/manage/channels/shop/start", "", admin)
 	do("GET", "/api/manage/channels/shop/timeline", "", admin)
-	for _, path := range []string{"server", "overview", "doctor", "nodes", "me", "events/recent", "audit", "sessions"} {
+	do("GET", "/api/manage/messages/export?format=jsonl", "", admin)
+	alert := do("POST", "/api/manage/alerts", `{"kind":"failing_sends","share":30,"window_minutes":10,"via":"demo","contact_id":"`+ayu+`"}`,
+		admin).Text("data.id")
+	do("PUT", "/api/manage/alerts/"+alert, `{"kind":"channel_logged_out","name":"Out","channel":"demo","via":"demo","contact_id":"`+ayu+
+		`","quiet":{"from":"22:00","to":"07:00","zone":"Asia/Jakarta"}}`, admin)
+	do("POST", "/api/manage/alerts/"+alert+"/test", "", admin)
+	do("GET", "/api/manage/alerts", "", admin)
+	do("DELETE", "/api/manage/alerts/"+alert, "", admin)
+	do("GET", "/api/manage/deliveries/export?state=delivered", "", admin)
+	do("GET", "/api/manage/channels/demo/requests?status=2xx&path=send-message&limit=3", "", admin)
+	for _, path := range []string{"server", "overview?channel=demo", "stats?span=7d&channel=demo", "doctor", "nodes", "me",
+		"events/recent", "audit", "sessions"} {
 		do("GET", "/api/manage/"+path, "", admin)
 	}
 	e.Post("/api/manage/nodes/1/drain", "", admin).Expect(http.StatusBadRequest) // for nodes on PostgreSQL only

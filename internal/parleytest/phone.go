@@ -34,6 +34,7 @@ type Arrived struct {
 	Links     []string `json:"links"`
 	ReplyTo   string   `json:"reply_to"`
 	Status    string   `json:"status"`
+	EditedAt  string   `json:"edited_at"`
 	Copies    int      `json:"copies"`
 	Cursor    string   `json:"cursor"`
 }

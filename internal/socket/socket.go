@@ -1,5 +1,7 @@
 // Package socket makes connections that end when the other side can no longer be reached. Without that, TCP tries for about
 // 15 minutes, and a request in a connection that was used before hangs as long.
+//
+// Invariant: only silence of the other host ends a connection, never a program that responds slowly.
 package socket
 
 import (

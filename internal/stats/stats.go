@@ -3,7 +3,7 @@
 // Invariants:
 //
 //   - It has no state: two reports at the same time from the same counters are equal.
-//   - A report covers the last day; its minutes cover the last hour.
+//   - A report covers the last day; its minutes cover the last hour. A chart covers up to 30 days, in at most 180 points.
 package stats
 
 import (
@@ -42,11 +42,14 @@ type Times struct {
 	P95 int64 `json:"p95"`
 }
 
-// Webhooks are the numbers of deliveries by state. Waiting ones may be older than a day.
+// Webhooks are the numbers of deliveries by state. Waiting ones may be older than a day. Attempts are those of webhooks
+// that are enabled now.
 type Webhooks struct {
-	Delivered int64 `json:"delivered"`
-	Failed    int64 `json:"failed"`
-	Waiting   int64 `json:"waiting"`
+	Delivered      int64 `json:"delivered"`
+	Failed         int64 `json:"failed"`
+	Waiting        int64 `json:"waiting"`
+	Attempts       int64 `json:"attempts"`
+	FailedAttempts int64 `json:"failed_attempts"`
 }
 
 // Minute has the counts of one minute.
@@ -72,6 +75,8 @@ type Store interface {
 	Counters(ctx context.Context, since time.Time) (map[parley.Counter]int64, error)
 	CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error)
 	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
+	WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[parley.Counter]int64, error)
+	Webhooks(ctx context.Context) ([]parley.Webhook, error)
 }
 
 // Read makes a report.
@@ -82,13 +87,9 @@ func Read(ctx context.Context, store Store, now time.Time) (Report, error) {
 		return r, err
 	}
 	r.Counts = countsOf(day)
-	r.Codes = Codes{
-		Requested: day[parley.CountCodes] + day[parley.CountLinks], Links: day[parley.CountLinks],
-		Delivered: day[parley.CountCodesDelivered], Approved: day[parley.CountApproved],
-	}
+	r.Codes = codesOf(day)
 	r.ToSent, r.ToDelivered = timesOf(day, parley.CountToSent), timesOf(day, parley.CountToDelivered)
-	r.Webhooks.Delivered, r.Webhooks.Failed = day[parley.CountWebhookDone], day[parley.CountWebhookFailed]
-	if r.Webhooks.Waiting, err = store.CountWaiting(ctx, ""); err != nil {
+	if r.Webhooks, err = readWebhooks(ctx, store, day, r.From); err != nil {
 		return r, err
 	}
 	this := now.Unix() / 60
@@ -99,8 +100,32 @@ func Read(ctx context.Context, store Store, now time.Time) (Report, error) {
 	return r, err
 }
 
+func readWebhooks(ctx context.Context, store Store, day map[parley.Counter]int64, since time.Time) (w Webhooks, err error) {
+	w.Delivered, w.Failed = day[parley.CountWebhookDone], day[parley.CountWebhookFailed]
+	if w.Waiting, err = store.CountWaiting(ctx, ""); err != nil {
+		return w, err
+	}
+	webhooks, err := store.Webhooks(ctx)
+	if err != nil {
+		return w, err
+	}
+	counts, err := store.WebhookCounters(ctx, since)
+	for _, one := range webhooks {
+		if n := counts[one.ID]; one.IsEnabled() {
+			w.Attempts += n[parley.CountWebhookDone] + n[parley.CountAttemptFailed]
+			w.FailedAttempts += n[parley.CountAttemptFailed]
+		}
+	}
+	return w, err
+}
+
 func countsOf(n map[parley.Counter]int64) Counts {
 	return Counts{n[parley.CountSent], n[parley.CountDelivered], n[parley.CountRead], n[parley.CountFailed], n[parley.CountReceived]}
+}
+
+func codesOf(n map[parley.Counter]int64) Codes {
+	return Codes{Requested: n[parley.CountCodes] + n[parley.CountLinks], Links: n[parley.CountLinks],
+		Delivered: n[parley.CountCodesDelivered], Approved: n[parley.CountApproved]}
 }
 
 // timesOf reads the buckets of a time; nil: nothing was counted.

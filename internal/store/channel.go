@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	channelColumns = `code, id, name, network, number, phone_name, enabled, settings, created_at, status, reason, since,
-		working_at, account_from, lasting_status, lasting_since`
+	channelColumns = `code, id, name, network, number, phone_name, enabled, settings, labels, created_at, status, reason,
+		since, working_at, account_from, lasting_status, lasting_since`
 
 	// ofChannel is the condition for rows of the channel whose code is the first parameter.
 	ofChannel = `channel = (SELECT id FROM channel WHERE code = $1)`
@@ -31,14 +31,20 @@ func (r Reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Ch
 
 func scanChannel(row scanner) (parley.Channel, error) {
 	var c parley.Channel
-	var settings []byte
+	var settings, labels []byte
 	var created, since, working, lasting int64
-	if err := row.Scan(&c.Code, &c.ID, &c.Name, &c.Network, &c.Number, &c.PhoneName, &c.Enabled, &settings, &created,
+	if err := row.Scan(&c.Code, &c.ID, &c.Name, &c.Network, &c.Number, &c.PhoneName, &c.Enabled, &settings, &labels, &created,
 		&c.State.Status, &c.State.Reason, &since, &working, &c.AccountFrom, &c.LastingStatus, &lasting); err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(settings, &c.Settings); err != nil {
 		return c, fmt.Errorf("settings of channel %s: %w", c.Code, err)
+	}
+	if err := json.Unmarshal(labels, &c.Labels); err != nil {
+		return c, fmt.Errorf("labels of channel %s: %w", c.Code, err)
+	}
+	if len(c.Labels) == 0 {
+		c.Labels = nil
 	}
 	c.CreatedAt, c.State.Since, c.State.WorkingAt, c.LastingSince = moment(created), moment(since), moment(working), moment(lasting)
 	return c, nil
@@ -46,19 +52,29 @@ func scanChannel(row scanner) (parley.Channel, error) {
 
 // AddChannel stores a new channel.
 func (t *Tx) AddChannel(_ context.Context, c parley.Channel) error {
-	settings, err := json.Marshal(c.Settings)
+	settings, labels, err := encodeProperties(c)
 	if err != nil {
-		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
+		return err
 	}
 	id, err := t.nextNumber()
 	if err != nil {
 		return err
 	}
 	return t.add(`INSERT INTO channel (`+channelColumns+`, chats)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, $14, $15, 0) ON CONFLICT DO NOTHING`,
-		string(c.Code), id, c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), string(settings), millis(c.CreatedAt),
-		string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt),
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, 0) ON CONFLICT DO NOTHING`,
+		string(c.Code), id, c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), settings, labels,
+		millis(c.CreatedAt), string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt),
 		string(c.LastingStatus), millis(c.LastingSince))
+}
+
+// encodeProperties returns the settings and the labels of a channel as JSON.
+func encodeProperties(c parley.Channel) (settings, labels string, err error) {
+	set, err := json.Marshal(c.Settings)
+	if err != nil {
+		return "", "", fmt.Errorf("settings of channel %s: %w", c.Code, err)
+	}
+	words, err := json.Marshal(append([]string{}, c.Labels...))
+	return string(set), string(words), err
 }
 
 // nextNumber returns a number that no channel ever had. It is the revision, which only grows.
@@ -142,12 +158,12 @@ func (t *Tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) 
 
 // UpdateChannel stores the properties of a channel that an operator can change.
 func (t *Tx) UpdateChannel(_ context.Context, c parley.Channel) error {
-	settings, err := json.Marshal(c.Settings)
+	settings, labels, err := encodeProperties(c)
 	if err != nil {
-		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
+		return err
 	}
-	return t.revised(t.change(`UPDATE channel SET name = $1, network = $2, enabled = $3, settings = $4 WHERE code = $5`,
-		c.Name, string(c.Network), flag(c.Enabled), string(settings), string(c.Code)))
+	return t.revised(t.change(`UPDATE channel SET name = $1, network = $2, enabled = $3, settings = $4, labels = $5 WHERE code = $6`,
+		c.Name, string(c.Network), flag(c.Enabled), settings, labels, string(c.Code)))
 }
 
 // SetChannelState stores the state of a channel's connection and account.

@@ -13,6 +13,7 @@ func fullChannel(code parley.ChannelCode) parley.Channel {
 	month := parley.Duration(30 * 24 * time.Hour)
 	return parley.Channel{
 		Code: code, Name: "Shop", Network: parley.WhatsApp, Number: "6281234567890", PhoneName: "Shop phone", Enabled: true,
+		Labels: []string{"big city", "東京"},
 		Settings: parley.ChannelSettings{
 			Pace: new(parley.Duration(time.Second)), TTL: parley.Duration(time.Hour), Retention: &month,
 			AllowOnly: []parley.ContactID{ann}, ClockAhead: parley.Duration(time.Minute),
@@ -83,9 +84,11 @@ var channelTests = map[string]func(*env){
 		before := fullChannel(main)
 		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), before) })
 		e.tx(func(tx *store.Tx) error {
-			return tx.UpdateChannel(e.Context(), parley.Channel{Code: main, Name: "New", Network: parley.Sandbox})
+			return tx.UpdateChannel(e.Context(), parley.Channel{Code: main, Name: "New", Network: parley.Sandbox,
+				Labels: []string{"new"}})
 		})
 		want := before
+		want.Labels = []string{"new"}
 		want.Name, want.Network, want.Enabled, want.Settings = "New", parley.Sandbox, false, parley.ChannelSettings{}
 		e.same("channel", e.stored(main), want)
 	},

@@ -137,8 +137,8 @@ var chatTests = map[string]func(*env){
 		e.must(err)
 		e.same("spellings", spellings, []parley.ContactID{ann, bob})
 		e.tx(func(tx *store.Tx) error {
-			moved, _, unknown, err := tx.AdvanceMessages(e.Context(), main, bob, []parley.MessageID{"A0", "A1"}, parley.Sent, start)
-			e.same("moved", []int{len(moved), len(unknown)}, []int{2, 0})
+			got, err := tx.AdvanceMessages(e.Context(), receipt(bob, parley.Sent, start, "A0", "A1"))
+			e.same("moved", []int{len(got[0].IDs), len(got[0].Unknown)}, []int{2, 0})
 			return err
 		})
 		learn(ann, bob) // the network has changed its mind

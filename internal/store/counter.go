@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -135,9 +136,22 @@ const (
 )
 
 // countTime counts how long something took.
-func (t *Tx) countTime(channel int64, what parley.Counter, took time.Duration) {
+func (t *Tx) countTime(channel int64, what parley.Counter, webhook parley.WebhookID, took time.Duration) {
 	if took >= 0 {
-		t.counting.add(channel, what.Bucket(took), "", 1)
+		t.counting.add(channel, what.Bucket(took), webhook, 1)
+	}
+}
+
+// countAttempt counts an attempt to deliver to a webhook, and the delivery if it has finished.
+func (t *Tx) countAttempt(channel int64, d *parley.Delivery) {
+	t.countTime(channel, parley.CountWebhookTook, d.Webhook, d.Took)
+	if d.State == parley.DeliveryDone {
+		t.counting.add(channel, parley.CountWebhookDone, d.Webhook, 1)
+		return
+	}
+	t.counting.add(channel, parley.CountAttemptFailed, d.Webhook, 1)
+	if d.State == parley.DeliveryFailed {
+		t.counting.add(channel, parley.CountWebhookFailed, d.Webhook, 1)
 	}
 }
 
@@ -148,13 +162,13 @@ func (t *Tx) CountSendTimes(_ context.Context, code parley.ChannelCode, took []t
 		return err
 	}
 	for _, d := range took {
-		t.countTime(channel, parley.CountToSent, d)
+		t.countTime(channel, parley.CountToSent, "", d)
 	}
 	return nil
 }
 
-// countStatus counts messages of the history that got a status.
-func (t *Tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
+// countStatus counts messages of the history that got a status. Why they failed is empty otherwise.
+func (t *Tx) countStatus(all []statusRow, to parley.Status, why parley.FailureCode, at time.Time) {
 	for _, s := range all {
 		if !s.inHistory {
 			continue
@@ -168,7 +182,7 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
 				t.counting.add(s.channel, parley.CountCodesDelivered, "", 1)
 			}
 			if s.created != 0 {
-				t.countTime(s.channel, parley.CountToDelivered, at.Sub(moment(s.created)))
+				t.countTime(s.channel, parley.CountToDelivered, "", at.Sub(moment(s.created)))
 			}
 		case parley.Read:
 			if !s.fromMe { // read by the channel
@@ -177,6 +191,9 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
 			t.counting.add(s.channel, parley.CountRead, "", 1)
 		case parley.Failed:
 			t.counting.add(s.channel, parley.CountFailed, "", 1)
+			if why != "" {
+				t.counting.add(s.channel, parley.CountFailedFor(why), "", 1)
+			}
 			continue
 		default:
 			continue
@@ -203,6 +220,73 @@ func (r Reader) Counters(ctx context.Context, since time.Time) (map[parley.Count
 	return sums, err
 }
 
+// WebhookCounters sums the counters of each webhook since a time.
+func (r Reader) WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[parley.Counter]int64, error) {
+	hour := (since.Unix() + 3599) / 3600
+	sums := map[parley.WebhookID]map[parley.Counter]int64{}
+	err := each(r.with(ctx), `SELECT webhook, what, sum(n) FROM (
+		SELECT webhook, what, n FROM counter_hour WHERE channel = 0 AND hour >= $1 AND webhook <> ''
+		UNION ALL SELECT webhook, what, n FROM counter_minute WHERE channel = 0 AND minute >= $2 AND minute < $3 AND webhook <> '')
+		AS all_counts GROUP BY webhook, what`,
+		[]any{hour, since.Unix() / 60, 60 * hour}, func(row scanner) error {
+			var webhook parley.WebhookID
+			var what parley.Counter
+			var n int64
+			err := row.Scan(&webhook, &what, &n)
+			if sums[webhook] == nil {
+				sums[webhook] = map[parley.Counter]int64{}
+			}
+			sums[webhook][what] = n
+			return err
+		})
+	return sums, err
+}
+
+// CounterSteps sums the counters of each step of time since q.From. Steps are numbered from 0.
+func (r Reader) CounterSteps(ctx context.Context, q parley.CounterQuery) (map[int64]map[parley.Counter]int64, error) {
+	table, unit, seconds := "counter_minute", "minute", int64(60)
+	if q.Step >= time.Hour {
+		table, unit, seconds = "counter_hour", "hour", 3600
+	}
+	args := []any{q.From.Unix() / seconds, int64(q.Step.Seconds()) / seconds}
+	channel, webhook := "0", ""
+	if q.Channel != "" {
+		args = append(args, string(q.Channel))
+		channel = fmt.Sprintf("(SELECT id FROM channel WHERE code = $%d)", len(args))
+	}
+	if q.Webhook != "" {
+		args = append(args, string(q.Webhook))
+		webhook = fmt.Sprintf(" AND webhook = $%d", len(args))
+	}
+	steps := map[int64]map[parley.Counter]int64{}
+	err := each(r.with(ctx), `SELECT (`+unit+` - $1) / $2 AS step, what, sum(n) FROM `+table+`
+		WHERE channel = `+channel+` AND `+unit+` >= $1`+webhook+` GROUP BY 1, 2`, args, func(row scanner) error {
+		var step, n int64
+		var what parley.Counter
+		err := row.Scan(&step, &what, &n)
+		if steps[step] == nil {
+			steps[step] = map[parley.Counter]int64{}
+		}
+		steps[step][what] = n
+		return err
+	})
+	return steps, err
+}
+
+// PendingByChannel counts the messages of each channel that wait to be sent, also those of other nodes.
+func (r Reader) PendingByChannel(ctx context.Context) (map[parley.ChannelCode]int, error) {
+	counts := map[parley.ChannelCode]int{}
+	err := each(r.with(ctx), `SELECT code, (SELECT count(*) FROM message WHERE message.channel = channel.id AND status = 0) FROM channel`,
+		nil, func(row scanner) error {
+			var code parley.ChannelCode
+			var n int
+			err := row.Scan(&code, &n)
+			counts[code] = n
+			return err
+		})
+	return counts, err
+}
+
 // CountersByMinute reads the counters of each minute since a time, over all channels. Minutes are counted from 1970.
 func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error) {
 	minutes := map[int64]map[parley.Counter]int64{}
@@ -220,20 +304,23 @@ func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int6
 	return minutes, err
 }
 
-// ChannelActivity reads the recent activity of every channel.
-func (r Reader) ChannelActivity(ctx context.Context, since time.Time) (map[parley.ChannelCode]parley.ChannelActivity, error) {
+// ChannelActivity reads the recent activity of channels.
+func (r Reader) ChannelActivity(
+	ctx context.Context, since time.Time, codes []parley.ChannelCode,
+) (map[parley.ChannelCode]parley.ChannelActivity, error) {
 	all := map[parley.ChannelCode]parley.ChannelActivity{}
-	err := each(r.with(ctx), `SELECT code, last_received_at, last_confirmed_at,
+	_, err := listIn(r.with(ctx), `SELECT code, last_received_at, last_confirmed_at,
 		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $2), 0),
-		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $3), 0) FROM channel`,
-		[]any{since.Unix() / 3600, string(parley.CountSent), string(parley.CountFailed)}, func(row scanner) error {
+		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $3), 0)
+		FROM channel WHERE code IN `, ``, []any{since.Unix() / 3600, string(parley.CountSent), string(parley.CountFailed)}, texts(codes),
+		func(row scanner) (struct{}, error) {
 			var code parley.ChannelCode
 			var a parley.ChannelActivity
 			var received, confirmed int64
 			err := row.Scan(&code, &received, &confirmed, &a.Sent, &a.Failed)
 			a.ReceivedAt, a.ConfirmedAt = moment(received), moment(confirmed)
 			all[code] = a
-			return err
+			return struct{}{}, err
 		})
 	return all, err
 }

@@ -142,18 +142,17 @@ func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 		if err != nil {
 			return err
 		}
-		if n == 0 || d.State == parley.DeliveryWaiting || d.Webhook == "" {
+		if n == 0 || d.Webhook == "" {
 			continue
-		}
-		what := parley.CountWebhookDone
-		if d.State == parley.DeliveryFailed {
-			what = parley.CountWebhookFailed
 		}
 		channel, err := t.channelNumber(d.Channel)
 		if err != nil && err != parley.ErrNotFound {
 			return err
 		}
-		t.counting.add(channel, what, d.Webhook, 1)
+		t.countAttempt(channel, d)
+		if d.State == parley.DeliveryWaiting {
+			continue
+		}
 		if err := t.exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
 			WHERE state = 0 AND endpoint = $1 AND channel = $2 AND chat = $3 ORDER BY event LIMIT 1)`,
 			string(d.Webhook), channel, string(d.Chat)); err != nil {

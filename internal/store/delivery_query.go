@@ -30,6 +30,18 @@ func (r Reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page par
 	return found, total, err
 }
 
+// DeliveriesBefore lists the newest deliveries before a seq, without counting them.
+func (r Reader) DeliveriesBefore(ctx context.Context, q parley.DeliveryQuery, before int64, limit int) ([]parley.Delivery, error) {
+	r = r.with(ctx)
+	where, args, err := r.conditions(q)
+	if err != nil {
+		return nil, err
+	}
+	n := len(args)
+	return list(r, strings.Replace(readDeliveries, `FROM delivery`, `FROM delivery`+rareIndex(q), 1)+where+
+		` AND delivery.seq < `+param(n+1)+` ORDER BY delivery.seq DESC LIMIT `+param(n+2), append(args, before, int64(limit)), scanDelivery)
+}
+
 // countDeliveries counts deliveries. No index has the delivered ones, which are the most. Their number is that of all
 // deliveries without the waiting and failed ones.
 func (r Reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {

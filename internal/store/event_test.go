@@ -83,9 +83,7 @@ var eventTests = map[string]func(*env){
 			return tx.ConfirmMessages(e.Context(), main, []int64{two.Seq}, start.Add(time.Second))
 		})
 		e.tx(func(tx *store.Tx) error { // the third jumps over SENT
-			both := []parley.MessageID{one.ID, three.ID}
-			_, _, _, err := tx.AdvanceMessages(e.Context(), main, ann, both, parley.Delivered, start.Add(2*time.Second))
-			return err
+			return second(tx.AdvanceMessages(e.Context(), receipt(ann, parley.Delivered, start.Add(2*time.Second), one.ID, three.ID)))
 		})
 		e.tx(func(tx *store.Tx) error {
 			return second(tx.AdvanceMessage(e.Context(), main, two.Ref(), parley.Deleted, nil, start.Add(3*time.Second)))
@@ -123,8 +121,7 @@ var eventTests = map[string]func(*env){
 		got := e.events(0)
 		e.same("failure", got[0].Message.Failure, why)
 		e.tx(func(tx *store.Tx) error {
-			_, _, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
-			return err
+			return second(tx.AdvanceMessages(e.Context(), receipt(ann, parley.Delivered, start, m.ID)))
 		})
 		e.same("story", e.story(0), []string{fmt.Sprint(m.Seq, " FAILED message.status"), fmt.Sprint(m.Seq, " DELIVERED message.status")})
 		e.same("failure after it arrived", e.events(got[0].Seq)[0].Message.Failure, (*parley.Failure)(nil))

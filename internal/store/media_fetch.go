@@ -102,8 +102,8 @@ func (r Reader) MessageFiles(ctx context.Context, after int64) (keys []string, l
 	}
 	last = max(after, min(newest, after+filesAtOnce))
 	err = each(r, `SELECT seq, kind, data FROM message WHERE seq > $1 AND seq <= $2 AND data IS NOT NULL
-		AND kind IN ($3, $4, $5, $6)`, []any{after, last,
-		string(parley.KindImage), string(parley.KindVideo), string(parley.KindFile), string(parley.KindVoice)}, func(row scanner) error {
+		AND kind IN ($3, $4, $5, $6, $7)`, []any{after, last, string(parley.KindImage), string(parley.KindVideo),
+		string(parley.KindFile), string(parley.KindVoice), string(parley.KindSticker)}, func(row scanner) error {
 		var seq int64
 		file, err := scanFile(row, &seq)
 		if file != nil {

@@ -81,7 +81,9 @@ var mediaFetchTests = map[string]func(*env){
 		sent := outgoing("A2")
 		sent.Content = parley.Voice{Media: parley.Media{Key: "kA2", MIME: "audio/ogg"}}
 		text := outgoing("A3")
-		for _, m := range []*parley.Message{&sent, &text} {
+		sticker := outgoing("A4")
+		sticker.Content = parley.Sticker{Media: parley.Media{Key: "kA4", MIME: "image/webp"}}
+		for _, m := range []*parley.Message{&sent, &text, &sticker} {
 			e.tx(func(tx *store.Tx) error { return tx.AddMessage(e.Context(), m) })
 		}
 		list := func(after int64) (keys []string) {
@@ -99,10 +101,10 @@ var mediaFetchTests = map[string]func(*env){
 				after = last
 			}
 		}
-		e.same("all", list(0), []string{"kA1", "kA2"})
-		e.same("behind the first", list(pending.Seq), []string{"kA2"})
+		e.same("all", list(0), []string{"kA1", "kA2", "kA4"})
+		e.same("behind the first", list(pending.Seq), []string{"kA2", "kA4"})
 		e.tx(func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), main, sent.Ref()) })
-		e.same("after one was erased", list(0), []string{"kA1"})
+		e.same("after one was erased", list(0), []string{"kA1", "kA4"})
 	},
 
 	"the oldest due file of each chat is first": func(e *env) {

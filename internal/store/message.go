@@ -15,7 +15,7 @@ import (
 const (
 	messageColumns = `message.seq, channel.code, chat.contact, message.id, from_me, kind, secret, message.status, updated_at,
 		message.created_at, received_at, priority, attempts, next_attempt, expires_at, starred, reply_to, pool, request, idempotency_key,
-		failure_code, failure, failure_until, body, data, author, edited_at,
+		failure_code, failure, failure_until, body, data, author, edited_at, coalesce(message.token, ''),
 		coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)`
 
 	// fromMessages is where messageColumns come from. It has no messages of a deleted or reset channel.
@@ -42,6 +42,23 @@ func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref par
 		return parley.Message{}, parley.ErrAmbiguous
 	}
 	return found[0], nil
+}
+
+// MessagesNamed lists the messages with an id, of a channel or of all if it is empty, newest first.
+func (r Reader) MessagesNamed(
+	ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef, limit int,
+) ([]parley.Message, error) {
+	var s search
+	s.and(`message.id = ?`, string(ref.ID))
+	if channel != "" {
+		s.and(`channel.code = ?`, string(channel))
+	}
+	if !ref.IsBare() {
+		s.and(`(contact = ? OR message.chat IN (SELECT chat FROM alias WHERE contact = ?))`, string(ref.Chat), string(ref.Chat))
+		s.and(`from_me = ?`, flag(ref.FromMe))
+	}
+	return list(r.with(ctx), readMessages+`WHERE `+s.where+` ORDER BY message.seq DESC LIMIT `+param(len(s.args)+1),
+		append(s.args, int64(limit)), scanMessage)
 }
 
 // MessageAt finds a message of any channel by its seq.
@@ -77,7 +94,7 @@ func scanMessage(row scanner) (parley.Message, error) {
 	var data []byte
 	if err := row.Scan(&m.Seq, &m.Channel, &m.Chat, &m.ID, &m.FromMe, &kind, &secret, &m.Status, &updated, &created,
 		&received, &m.Priority, &m.Attempts, &next, &expires, &m.Starred, &m.ReplyTo, &m.Pool, &m.Request, &m.IdempotencyKey,
-		&code, &failure, &until, &body, &data, &m.Author, &edited, &fetch); err != nil {
+		&code, &failure, &until, &body, &data, &m.Author, &edited, &m.Token, &fetch); err != nil {
 		return m, err
 	}
 	m.UpdatedAt, m.CreatedAt, m.ReceivedAt = moment(updated), moment(created), moment(received)
@@ -148,8 +165,8 @@ func (t *Tx) EnqueueMessage(ctx context.Context, m *parley.Message) error {
 
 const (
 	insertMessage = `INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at,
-		received_at, priority, expires_at, reply_to, pool, request, idempotency_key, body, data, author) VALUES (`
-	messageValues = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+		received_at, priority, expires_at, reply_to, pool, request, idempotency_key, body, data, author, token) VALUES (`
+	messageValues = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 
 	// placeMessage does what appendToChat does: $1 is the channel, $2 the contact, $3 the time. All parts of a statement see the
 	// tables as they were before it.
@@ -182,7 +199,7 @@ func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
 	}
 	return []any{channel, nil, nil, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created,
 		millis(m.ReceivedAt), int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey,
-		m.Content.Text(), nullableText(data), string(m.Author)}, nil
+		m.Content.Text(), nullableText(data), string(m.Author), nullableText([]byte(m.Token))}, nil
 }
 
 // newMessageID chooses a random id. Messages of one commit share the first two random bytes. Their entries in the index of
@@ -237,6 +254,21 @@ func (t *Tx) erase(seq int64) error {
 	return t.change(`UPDATE message SET body = '', data = NULL WHERE seq = $1`, seq)
 }
 
+// EditMessage stores the content of a message and when it was edited.
+func (t *Tx) EditMessage(_ context.Context, m *parley.Message) error {
+	data, err := parley.EncodeContent(m.Content)
+	if err != nil {
+		return fmt.Errorf("encode message: %w", err)
+	}
+	return t.change(`UPDATE message SET body = $1, data = $2, edited_at = $3 WHERE seq = $4`,
+		m.Content.Text(), nullableText(data), millis(m.EditedAt), m.Seq)
+}
+
+// EraseBody empties the text of an operation and leaves what it is about.
+func (t *Tx) EraseBody(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) error {
+	return t.set(channel, ref, `UPDATE message SET body = '' WHERE seq = $1`)
+}
+
 // SetStarred stars a message or removes the star.
 func (t *Tx) SetStarred(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, starred bool) error {
 	return t.set(channel, target, `UPDATE message SET starred = $1 WHERE seq = $2`, flag(starred))
@@ -274,11 +306,14 @@ func (r Reader) addReactions(messages []parley.Message) error {
 	for i := range messages {
 		bySeq[messages[i].Seq], seqs[i] = &messages[i], messages[i].Seq
 	}
-	_, err := listIn(r, `SELECT seq, emoji FROM reaction WHERE seq IN `, ` ORDER BY seq, contact`, nil, seqs,
+	_, err := listIn(r, `SELECT seq, contact, emoji FROM reaction WHERE seq IN `, ` ORDER BY seq, contact`, nil, seqs,
 		func(row scanner) (seq int64, err error) {
-			var emoji string
-			if err = row.Scan(&seq, &emoji); err == nil {
+			var contact, emoji string
+			if err = row.Scan(&seq, &contact, &emoji); err == nil {
 				bySeq[seq].Reactions = append(bySeq[seq].Reactions, emoji)
+			}
+			if contact == "" {
+				bySeq[seq].OwnReaction = emoji
 			}
 			return seq, err
 		})
@@ -330,13 +365,18 @@ func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat pa
 	if err != nil || newest < 1 || page.Limit < 1 {
 		return nil, total, err
 	}
-	oldest := max(newest-int64(page.Limit)+1, 1)
+	messages, err := r.historyTo(id, newest, page.Limit)
+	return messages, total, err
+}
+
+// historyTo reads up to limit messages of a chat, from a position down.
+func (r Reader) historyTo(chat, newest int64, limit int) ([]parley.Message, error) {
 	messages, err := list(r, readMessages+`WHERE message.chat = $1 AND position BETWEEN $2 AND $3 ORDER BY position DESC`,
-		[]any{id, oldest, newest}, scanMessage)
+		[]any{chat, max(newest-int64(limit)+1, 1), newest}, scanMessage)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return messages, total, errors.Join(r.addReactions(messages), r.addQuoted(messages))
+	return messages, errors.Join(r.addReactions(messages), r.addQuoted(messages))
 }
 
 // SetResend stores the encrypted text of a message whose channel stores no text, so that it can be sent again.

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,16 +13,23 @@ import (
 // statusRow is the part of a message that a change of its status needs.
 type statusRow struct {
 	seq, channel, created     int64
+	chat                      int64 // chat and contact are set for receipts only
+	contact                   parley.ContactID
 	id                        parley.MessageID
 	status                    parley.Status
 	inHistory, fromMe, secret bool
+	moved                     bool // by a receipt that is being applied
 }
 
-func scanStatus(row scanner) (s statusRow, err error) {
-	return s, row.Scan(&s.seq, &s.channel, &s.created, &s.id, &s.status, &s.inHistory, &s.fromMe, &s.secret)
+// scanStatus reads the columns before statusColumns into variables, and then those.
+func scanStatus(row scanner, before ...any) (s statusRow, err error) {
+	return s, row.Scan(append(before, &s.seq, &s.channel, &s.created, &s.id, &s.status, &s.inHistory, &s.fromMe, &s.secret)...)
 }
 
-const statusColumns = `seq, channel, created_at, id, status, position IS NOT NULL, from_me, secret`
+func scanStatusRow(row scanner) (statusRow, error) { return scanStatus(row) }
+
+const statusColumns = `message.seq, message.channel, message.created_at, message.id, message.status, message.position IS NOT NULL,
+	message.from_me, message.secret`
 
 // AdvanceMessage sets the status of a message, if it can follow the current one.
 func (t *Tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, to parley.Status,
@@ -33,39 +42,152 @@ func (t *Tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref p
 	return len(moved) > 0, err
 }
 
-// AdvanceMessages sets the status of messages that the channel sent to one chat, where it can follow the current one. It
-// returns the messages that changed, and the ids that it did not find.
-func (t *Tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact parley.ContactID, ids []parley.MessageID,
-	to parley.Status, at time.Time) (moved []parley.MessageID, seqs []int64, unknown []parley.MessageID, err error) {
-	channel, err := t.channelID(code)
-	if err == parley.ErrNotFound {
-		return nil, nil, ids, nil
-	}
+// Receipt says that messages which a channel sent to one chat have a status.
+type Receipt struct {
+	Channel parley.ChannelCode
+	Chat    parley.ContactID
+	IDs     []parley.MessageID
+	Status  parley.Status
+	At      time.Time
+}
+
+// Advanced is what a receipt changed: messages with their seqs. Unknown are the ids that were not found.
+type Advanced struct {
+	IDs     []parley.MessageID
+	Seqs    []int64
+	Unknown []parley.MessageID
+}
+
+// AdvanceMessages applies receipts of any channels: it sets the status of messages where it can follow the current one. The results
+// are in the order of the receipts.
+func (t *Tx) AdvanceMessages(_ context.Context, receipts ...Receipt) ([]Advanced, error) {
+	found, err := t.receiptRows(receipts)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	for some := range slices.Chunk(ids, maxList) {
-		in, args := inList(3, texts(some))
-		found, err := list(t.Reader, `SELECT `+statusColumns+` FROM message
-			WHERE chat = `+chatOf(`$1`, `$2`)+` AND from_me = 1 AND id IN `+in+` ORDER BY seq`,
-			append([]any{string(contact), channel}, args...), scanStatus)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		for _, id := range some {
-			if !slices.ContainsFunc(found, func(s statusRow) bool { return s.id == id }) {
-				unknown = append(unknown, id)
+	results := make([]Advanced, len(receipts))
+	order := make([]int, len(receipts))
+	for i, r := range receipts {
+		order[i] = i
+		for n, id := range r.IDs {
+			if found[i][n] == nil {
+				results[i].Unknown = append(results[i].Unknown, id)
 			}
 		}
-		advanced, err := t.advance(found, to, nil, at)
-		if err != nil {
-			return nil, nil, nil, err
+	}
+	same := func(i, j int) bool {
+		return receipts[i].Status == receipts[j].Status && receipts[i].At.Equal(receipts[j].At)
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(receipts[i].Status, receipts[j].Status), receipts[i].At.Compare(receipts[j].At))
+	})
+	for len(order) > 0 { // equal receipts together
+		n := 1
+		for n < len(order) && same(order[0], order[n]) {
+			n++
 		}
-		for _, s := range advanced {
-			moved, seqs = append(moved, s.id), append(seqs, s.seq)
+		if err := t.advanceEqual(receipts, found, order[:n], results); err != nil {
+			return nil, err
+		}
+		order = order[n:]
+	}
+	return results, nil
+}
+
+// advanceEqual applies some of the receipts, which have the same status and time. An operation takes effect with its confirmation,
+// so receipts do not confirm it.
+func (t *Tx) advanceEqual(receipts []Receipt, found [][]*statusRow, which []int, results []Advanced) error {
+	rows := map[int64]*statusRow{} // by seq
+	for _, i := range which {
+		for _, row := range found[i] {
+			if row != nil && row.inHistory {
+				rows[row.seq] = row
+			}
 		}
 	}
-	return moved, seqs, unknown, nil
+	first := receipts[which[0]]
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(rows)), maxList) {
+		list := make([]statusRow, len(some))
+		for i, seq := range some {
+			list[i] = *rows[seq]
+		}
+		moved, err := t.advance(list, first.Status, nil, first.At)
+		if err != nil {
+			return err
+		}
+		for _, m := range moved {
+			rows[m.seq].status, rows[m.seq].moved = first.Status, true
+		}
+	}
+	for _, i := range which {
+		for _, row := range found[i] {
+			if row != nil && row.moved {
+				results[i].IDs, results[i].Seqs = append(results[i].IDs, row.id), append(results[i].Seqs, row.seq)
+				row.moved = false // another receipt of the same message changes nothing
+			}
+		}
+	}
+	return nil
+}
+
+// receiptRows finds the messages of receipts; nil: a message is unknown. A message that is in several receipts has one row.
+func (t *Tx) receiptRows(receipts []Receipt) ([][]*statusRow, error) {
+	var ids []string
+	for _, r := range receipts {
+		ids = append(ids, texts(r.IDs)...)
+	}
+	slices.Sort(ids)
+	byID := map[parley.MessageID][]*statusRow{} // ids of different chats can be equal
+	_, err := listIn(t.Reader, `SELECT contact, chat, `+statusColumns+` FROM message JOIN chat ON chat.id = message.chat
+		WHERE message.id IN `, ` AND from_me = 1`, nil, slices.Compact(ids), func(row scanner) (_ struct{}, err error) {
+		var contact parley.ContactID
+		var chat int64
+		s, err := scanStatus(row, &contact, &chat)
+		if err == nil {
+			s.contact, s.chat = contact, chat
+			byID[s.id] = append(byID[s.id], &s)
+		}
+		return struct{}{}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([][]*statusRow, len(receipts))
+	for i, r := range receipts {
+		found[i] = make([]*statusRow, len(r.IDs))
+		channel, err := t.channelID(r.Channel)
+		if err == parley.ErrNotFound {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for n, id := range r.IDs {
+			if found[i][n], err = t.inChat(byID[id], channel, r.Chat); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// inChat returns the message that is in a contact's chat on a channel; nil: none is.
+func (t *Tx) inChat(rows []*statusRow, channel int64, contact parley.ContactID) (*statusRow, error) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(s *statusRow) bool { return s.channel != channel })
+	for _, s := range rows {
+		if s.contact == contact {
+			return s, nil
+		}
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	var chat int64 // by another spelling of its number
+	err := t.optional(`SELECT chat FROM alias WHERE contact = $1 AND channel = $2`, []any{string(contact), channel}, &chat)
+	if i := slices.IndexFunc(rows, func(s *statusRow) bool { return s.chat == chat }); err == nil && i >= 0 {
+		return rows[i], nil
+	}
+	return nil, err
 }
 
 // ConfirmMessages sets pending messages to SENT. It ignores messages that are further or do not exist.
@@ -78,7 +200,7 @@ func (t *Tx) ConfirmMessages(_ context.Context, _ parley.ChannelCode, seqs []int
 func (t *Tx) advanceSeqs(seqs []int64, to parley.Status, why *parley.Failure, at time.Time) (moved []statusRow, err error) {
 	for some := range slices.Chunk(seqs, maxList) {
 		in, args := inList(1, some)
-		found, err := list(t.Reader, `SELECT `+statusColumns+` FROM message WHERE seq IN `+in+` ORDER BY seq`, args, scanStatus)
+		found, err := list(t.Reader, `SELECT `+statusColumns+` FROM message WHERE seq IN `+in+` ORDER BY seq`, args, scanStatusRow)
 		if err != nil {
 			return nil, err
 		}
@@ -111,12 +233,12 @@ func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 		case !s.inHistory:
 		case s.status == parley.Pending && (to == parley.Delivered || to == parley.Read || to == parley.Played): // SENT was skipped
 			skipped = append(skipped, s.seq)
-			t.countStatus([]statusRow{s}, parley.Sent, at)
+			t.countStatus([]statusRow{s}, parley.Sent, "", at)
 		default:
 			published = append(published, s.seq)
 		}
 	}
-	t.countStatus(moved, to, at)
+	t.countStatus(moved, to, code, at)
 	in, args := inList(6, seqs)
 	if err := t.exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5
 		WHERE seq IN `+in,

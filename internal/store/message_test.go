@@ -16,6 +16,7 @@ var messageTests = map[string]func(*env){
 	"a message comes back as it was stored": func(e *env) {
 		want := outgoing("A1")
 		want.ReplyTo, want.Request, want.Priority, want.Pool = "B1", "req_1", parley.PriorityKnown, "pool_1"
+		want.Token = "tok_1"
 		e.add(&want)
 		if want.Seq == 0 {
 			e.Error("it has no seq")
@@ -293,11 +294,8 @@ var messageTests = map[string]func(*env){
 			ids = append(ids, m.ID)
 		}
 		advance := func(to parley.Status, ids ...parley.MessageID) (moved, unknown []parley.MessageID) {
-			e.tx(func(tx *store.Tx) (err error) {
-				moved, _, unknown, err = tx.AdvanceMessages(e.Context(), main, ann, ids, to, start.Add(time.Minute))
-				return err
-			})
-			return moved, unknown
+			got := e.advance(receipt(ann, to, start.Add(time.Minute), ids...))
+			return got[0].IDs, got[0].Unknown
 		}
 		moved, unknown := advance(parley.Delivered, ids...)
 		e.same("moved", moved, ids)
@@ -314,13 +312,41 @@ var messageTests = map[string]func(*env){
 		for i, want := range []parley.Status{parley.Read, parley.Read, parley.Read, parley.Delivered} {
 			e.same("status", e.message(outgoing(string(ids[i]))).Status, want)
 		}
-		var elsewhere []parley.MessageID
-		e.tx(func(tx *store.Tx) (err error) { // a receipt of another contact changes nothing
-			elsewhere, _, unknown, err = tx.AdvanceMessages(e.Context(), main, bob, ids[3:4], parley.Read, start)
-			return err
+		elsewhere := e.advance(receipt(bob, parley.Read, start, ids[3])) // a receipt of another contact changes nothing
+		e.same("another contact's receipt", elsewhere, []store.Advanced{{Unknown: ids[3:4]}})
+	},
+
+	"receipts of several chats and channels are applied together": func(e *env) {
+		e.channel(other)
+		one, two, far := outgoing("A1"), outgoing("A2"), outgoing("A1")
+		two.Chat, far.Channel = bob, other
+		e.add(&one, &two, &far)
+		later := start.Add(time.Minute)
+		inOther := receipt(ann, parley.Delivered, start, "A1", "A2")
+		inOther.Channel = other
+		gone := receipt(ann, parley.Delivered, start, "A1")
+		gone.Channel = "gone"
+		got := e.advance(
+			receipt(ann, parley.Read, later, "A1"), // the same message twice, the later status first
+			receipt(ann, parley.Delivered, start, "A1"),
+			receipt(bob, parley.Delivered, start, "A2", "A1"),
+			inOther, gone,
+			receipt(bob, parley.Delivered, start, "A2"),
+			receipt(bob, parley.Delivered, start),
+		)
+		changed := func(m parley.Message, unknown ...parley.MessageID) store.Advanced {
+			return store.Advanced{IDs: []parley.MessageID{m.ID}, Seqs: []int64{m.Seq}, Unknown: unknown}
+		}
+		e.same("results", got, []store.Advanced{changed(one), changed(one), changed(two, "A1"), changed(far, "A2"),
+			{Unknown: []parley.MessageID{"A1"}}, {}, {}})
+		e.same("statuses", []parley.Status{e.message(one).Status, e.message(two).Status, e.message(far).Status},
+			[]parley.Status{parley.Read, parley.Delivered, parley.Delivered})
+		e.same("story", e.story(0), []string{
+			fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(one.Seq, " DELIVERED message.status"),
+			fmt.Sprint(two.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " DELIVERED message.status"),
+			fmt.Sprint(far.Seq, " SENT message.status"), fmt.Sprint(far.Seq, " DELIVERED message.status"),
+			fmt.Sprint(one.Seq, " READ message.status"),
 		})
-		e.same("moved by another", len(elsewhere), 0)
-		e.same("unknown to another", unknown, ids[3:4])
 	},
 
 	"what failed and arrived all the same is not failed": func(e *env) {
@@ -331,13 +357,8 @@ var messageTests = map[string]func(*env){
 			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Failed, &why, start)
 			return err
 		})
-		e.tx(func(tx *store.Tx) error {
-			moved, seqs, unknown, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
-			if len(moved) != 1 || !slices.Equal(seqs, []int64{m.Seq}) || len(unknown) != 0 {
-				e.Errorf("moved %v, %v, unknown %v", moved, seqs, unknown)
-			}
-			return err
-		})
+		e.same("moved", e.advance(receipt(ann, parley.Delivered, start, m.ID)),
+			[]store.Advanced{{IDs: []parley.MessageID{m.ID}, Seqs: []int64{m.Seq}}})
 		if got := e.message(m); got.Status != parley.Delivered || got.Failure != nil {
 			e.Errorf("it is %s, %+v", got.Status, got.Failure)
 		}
@@ -369,3 +390,15 @@ var messageTests = map[string]func(*env){
 }
 
 var errRefused = errors.New("refused by the test")
+
+func receipt(chat parley.ContactID, status parley.Status, at time.Time, ids ...parley.MessageID) store.Receipt {
+	return store.Receipt{Channel: main, Chat: chat, IDs: ids, Status: status, At: at}
+}
+
+func (e *env) advance(receipts ...store.Receipt) (got []store.Advanced) {
+	e.tx(func(tx *store.Tx) (err error) {
+		got, err = tx.AdvanceMessages(e.Context(), receipts...)
+		return err
+	})
+	return got
+}

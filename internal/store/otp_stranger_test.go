@@ -81,7 +81,7 @@ var strangerTests = map[string]func(e *env){
 				return err
 			}
 			for _, m := range []parley.Message{delivered, late} {
-				if _, _, _, err := tx.AdvanceMessages(e.Context(), main, m.Chat, []parley.MessageID{m.ID}, parley.Delivered, start); err != nil {
+				if _, err := tx.AdvanceMessages(e.Context(), receipt(m.Chat, parley.Delivered, start, m.ID)); err != nil {
 					return err
 				}
 			}

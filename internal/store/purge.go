@@ -62,7 +62,7 @@ func (t *Tx) retire(id, successor int64) error {
 }
 
 // purgeBatch is how many rows of a table one call of PurgeChannels deletes.
-const purgeBatch = 200
+const purgeBatch = 50
 
 // PurgeChannels deletes some rows of deleted or reset channels and of deleted webhooks. It returns the files of the deleted
 // messages, and whether there is more to do.
@@ -175,6 +175,7 @@ func purges(successor int64) []purge {
 		remove("otp_code", "seq"), remove("otp_link", "id"), remove("otp_reply", "seq"), remove("otp_stranger", "code"),
 		remove("otp_wrong", "(channel, minute)"), remove("otp_alarm", "(channel, type)"),
 		remove("upload", "id"), // the files become orphans
+		remove("request_log", "(channel, seq)"),
 		move("event"), move("delivery"),
 		remove("counter_minute", "(channel, minute, what, webhook)"), remove("counter_hour", "(channel, hour, what, webhook)"),
 	}

@@ -34,6 +34,21 @@ func (r Reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley
 	return r.findInAll(q)
 }
 
+// CountMessagesAtMost is an upper bound of how many messages a search finds. It uses indexes only.
+func (r Reader) CountMessagesAtMost(ctx context.Context, q parley.MessageQuery) (n int64, err error) {
+	r = r.with(ctx)
+	if q.Contact != "" {
+		chats, err := r.chatsOf(q.Channel, withContact, string(q.Contact))
+		for _, c := range chats {
+			n += c.messages
+		}
+		return n, err
+	}
+	q.Before = math.MaxInt64
+	s := walk(q)
+	return n, r.row(`SELECT count(*) FROM message WHERE `+s.where, s.args, &n)
+}
+
 // search is the condition of a statement.
 type search struct {
 	where string

@@ -23,10 +23,13 @@ func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 		{"tokens", tokenTests},
 		{"tickets", ticketTests},
 		{"audit", auditTests},
+		{"requests", requestTests},
+		{"alerts", alertTests},
 		{"messages", messageTests},
 		{"queue", queueTests},
 		{"history", historyTests},
 		{"chats", chatTests},
+		{"chat list", chatListTests},
 		{"retention", retentionTests},
 		{"answers", answerTests},
 		{"clock", clockTests},
@@ -43,6 +46,7 @@ func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 		{"moves", moveTests},
 		{"files to fetch", mediaFetchTests},
 		{"uploads", uploadTests},
+		{"counters", counterTests},
 	} {
 		if len(only) > 0 && !slices.Contains(only, group.name) {
 			continue

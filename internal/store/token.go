@@ -19,6 +19,19 @@ func (r Reader) Token(ctx context.Context, id parley.TokenID) (parley.Token, err
 	return one(r.with(ctx), `SELECT `+tokenColumns+` FROM token WHERE id = $1`, []any{string(id)}, scanToken)
 }
 
+// TokenNames returns the names of tokens by their ids.
+func (r Reader) TokenNames(ctx context.Context, ids []parley.TokenID) (map[parley.TokenID]string, error) {
+	names := make(map[parley.TokenID]string, len(ids))
+	_, err := listIn(r.with(ctx), `SELECT id, name FROM token WHERE id IN `, ``, nil, texts(ids),
+		func(row scanner) (id parley.TokenID, err error) {
+			var name string
+			err = row.Scan(&id, &name)
+			names[id] = name
+			return id, err
+		})
+	return names, err
+}
+
 func scanToken(row scanner) (parley.Token, error) {
 	var t parley.Token
 	var created, expires, used, revoked int64

@@ -125,7 +125,7 @@ var webhookTests = map[string]func(*env){
 				return err
 			})
 		}
-		e.same("transactions", steps, 4) // 200, 200, 50, and one that finds nothing
+		e.same("transactions", steps, 11) // nine of 50, one that finds no more, and one that finds no webhook
 		e.same("left", e.countDeliveries(parley.DeliveryQuery{}), 0)
 	},
 

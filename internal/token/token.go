@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -239,3 +240,6 @@ func LocalToken(kind parley.TokenKind) parley.Token {
 
 // IsLocal reports whether a token is one of Local.
 func IsLocal(t parley.Token) bool { return t.ID == parley.TokenID("local_"+t.Kind) }
+
+// IsLocalID reports whether an id is that of a token of Local.
+func IsLocalID(id parley.TokenID) bool { return strings.HasPrefix(string(id), "local_") }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"parley/internal/parleytest"
 )
 
@@ -22,6 +24,18 @@ func TestAccess(t *testing.T) {
 	p.see("Created a token")
 	p.choose("What", "channel")
 	p.gone("Created a token")
+	// What is typed stays when the list is loaded again.
+	on[any](p, "searchbox", "Object",
+		`function() { this.value = 'tok'; this.dispatchEvent(new Event('input', { bubbles: true })); return null; }`)
+	p.choose("What", "")
+	p.see("Created a token")
+	p.until("it is still there", `document.querySelector('[aria-label=Object]').value === 'tok'`)
+	p.fill("Object", "toko")
+	p.press(kb.Enter)
+	p.gone("Created a token")
+	p.until("it is in the address", `location.search.includes('object=toko')`)
+	p.press(kb.Escape) // leaves the field, which keeps its text
+	p.until("it is filtered still", `location.search.includes('object=toko')`)
 	p.openRow(1)
 	p.see(`"name": "Toko Ayu"`)
 	p.accessible()

@@ -102,6 +102,7 @@ func TestHostileTexts(t *testing.T) {
 	p.harmless()
 	for _, path := range []string{"/", "/channels", "/channels/h0", "/channels/h1", "/channels/h2", "/messages", "/messages?open=" +
 		message + "&channel=demo", "/messages?q=" + "%3Cimg+src%3Dx+onerror%3Dpwned%3D1%3E",
+		"/conversations", "/conversations/demo/" + ayu + "@c.us", "/contacts/" + ayu,
 		"/phone", "/otp", "/webhooks", "/tokens", "/api-recipes", "/settings", "/%3Cimg%20src=x%20onerror=pwned=1%3E",
 		"/login?next=javascript:pwned=1"} {
 		p.allow("404")

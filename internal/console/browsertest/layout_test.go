@@ -190,7 +190,7 @@ func TestAddressesWithin(t *testing.T) {
 func TestAgo(t *testing.T) {
 	t.Parallel()
 	p := start(t).open("/channels/demo")
-	for language, want := range map[string]string{"en": `· \d+ (s|min) ago\.`, "id": `· \d+ (s|min) yang lalu\.`,
+	for language, want := range map[string]string{"en": `· \d+ (s|min) ago\.`, "id": `· \d+ (s|mnt) yang lalu\.`,
 		"pt-BR": `· há \d+ (s|min)\.(\s|$)`} {
 		p.speak(language, "/channels/demo")
 		p.until("it is said since when, in "+language, `/`+want+`/.test(document.querySelector('.lead').innerText)`)

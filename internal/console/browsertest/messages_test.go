@@ -228,10 +228,10 @@ func TestMessageFilter(t *testing.T) {
 	p.hasRows(3)
 	p.visit("/messages")
 	p.live()
-	p.click("link", `to:`+budi+` type:poll`)
+	p.click("link", `to:`+budi+` · Poll`)
 	p.hasRows(1)
 	p.click("button", "Remove this filter")
-	p.lost("link", `to:`+budi+` type:poll`)
+	p.lost("link", `to:`+budi+` · Poll`)
 
 	// By the beginning of a number, also for what comes in meanwhile.
 	p.visit("/messages?q=to:" + budi[:6])
@@ -312,7 +312,8 @@ func TestMessageDrawer(t *testing.T) {
 	p.live()
 	p.see("Read by Ayu")
 	p.click("link", "Open chat")
-	p.until("the phone is open", `location.pathname === '/console/phone/`+ayu+`'`)
+	p.until("the chat is open",
+		`location.pathname === '/console/conversations/demo/`+ayu+`%40c.us' && document.querySelector('.bubble.marked')`)
 }
 
 func TestSendFromHere(t *testing.T) {

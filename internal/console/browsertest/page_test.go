@@ -131,7 +131,11 @@ func newPage(t *testing.T, url string, ctx context.Context) *tab {
 			return err
 		}
 		_, err := page.AddScriptToEvaluateOnNewDocument(`addEventListener('securitypolicyviolation', (e) =>
-			tellViolation(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sourceFile + ':' + e.lineNumber))`).Do(ctx)
+			tellViolation(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sourceFile + ':' + e.lineNumber));
+			window.shifts = [];
+			new PerformanceObserver((list) => shifts.push(...list.getEntries().filter((e) => !e.hadRecentInput).map((e) => ({ value: e.value,
+				what: e.sources.map(({ node, previousRect: a, currentRect: b }) => [node?.nodeName, node?.className, a.x, a.y, a.width, a.height, '->',
+					b.x, b.y, b.width, b.height].join(' ')) })))).observe({ type: 'layout-shift', buffered: true });`).Do(ctx)
 		return err
 	}))
 	t.Cleanup(p.finish)

@@ -86,8 +86,8 @@ func TestWebhook(t *testing.T) {
 	p.accessible()
 	p.fill("Address", hook.URL+"/crm")
 	p.click("radio", "Only these")
-	p.click("checkbox", "message.received")
-	p.click("checkbox", "otp.approved")
+	p.click("checkbox", "Message received message.received")
+	p.click("checkbox", "OTP approved otp.approved")
 	p.press(kb.Enter)
 	p.see("The webhook is on.")
 	p.see("whsec_")
@@ -95,7 +95,7 @@ func TestWebhook(t *testing.T) {
 
 	// The drawer of the new one: a test, and something that really happens.
 	p.see("Working: events are delivered at once.")
-	p.see("message.received, otp.approved")
+	p.see("OTP approved otp.approved")
 	p.click("button", "Send test event")
 	p.see("204 in")
 	hook.status.Store(500)
@@ -108,7 +108,7 @@ func TestWebhook(t *testing.T) {
 		`function() { this.value = 'message.received'; this.dispatchEvent(new Event('change', { bubbles: true })); return null; }`)
 	before := hook.got.Load()
 	p.click("button", "Send test event")
-	p.see("message.received triggered")
+	p.see("Message received triggered")
 	c.Eventually("the webhook receives it", func() bool { return hook.got.Load() > before })
 
 	// The secret, and a new one.
@@ -271,7 +271,7 @@ func TestFailingWebhook(t *testing.T) {
 	})
 	p := c.open("/?channel=demo")
 	p.see("One webhook is failing")
-	p.until("the tile warns", `document.querySelector('.tile.warn')?.innerText.includes('Webhooks delivered')`)
+	p.until("the tile warns", `document.querySelector('.tile.warn')?.innerText.includes('Webhook success rate')`)
 	p.accessible()
 	p.click("link", "See webhook")
 	p.until("the webhook is open, and the channel is still picked",
@@ -286,4 +286,65 @@ func TestFailingWebhook(t *testing.T) {
 	p.see("The server answered 500")
 	p.visit("/webhooks/deliveries?state=failed")
 	p.see("Failing deliveries are retried")
+}
+
+// TestRetryNow retries what waits as soon as its receiver works again: one delivery, some, and all of a webhook.
+func TestRetryNow(t *testing.T) {
+	t.Parallel()
+	c, hook := start(t), newReceiver(t, 503)
+	webhook := c.addWebhook(hook.URL)
+	for _, number := range []string{ayu, budi, "6281377700011", "6281377700012"} { // deliveries of one chat wait for each other
+		c.Phone(number).Types("hello")
+	}
+	waits := func(n int) func() bool {
+		return func() bool {
+			list := c.Get("/api/manage/deliveries?state=waiting", parleytest.As(c.Admin)).Expect(http.StatusOK)
+			return list.Number("meta.total") == n
+		}
+	}
+	c.Eventually("four wait", waits(4))
+	c.Eventually("each was tried and waits for minutes", func() bool {
+		for i := range 4 {
+			list := c.Get("/api/manage/deliveries?state=waiting", parleytest.As(c.Admin)).Expect(http.StatusOK)
+			if list.Number(fmt.Sprintf("data.%d.attempts", i)) < 2 {
+				return false
+			}
+		}
+		return true
+	})
+	p := c.open("/webhooks?webhook=" + webhook)
+	p.see("Last error")
+	p.see("The server answered 503 Service Unavailable.")
+	p.see("Recent deliveries")
+	p.find("button", "Retry 4 now")
+	p.accessible()
+
+	hook.status.Store(200)
+	p.visit("/webhooks/deliveries")
+	p.hasRows(4)
+	p.see("4 deliveries wait for a retry.")
+	p.openRow(1)
+	p.click("button", "Retry now")
+	p.see("Delivered at attempt 3 of 10")
+	p.press(kb.Escape)
+	p.see("3 deliveries wait for a retry.")
+	p.click("button", "Retry all now")
+	p.see("Trying 3 deliveries now")
+	c.Eventually("nothing waits", waits(0))
+
+	// A selection, with one that waits and one that is delivered.
+	hook.status.Store(503)
+	c.Phone("6281377700013").Types("again")
+	c.Eventually("one waits", waits(1))
+	p.visit("/webhooks/deliveries")
+	p.hasRows(5)
+	eval[any](p, `[...document.querySelectorAll('main .pick input')].slice(1, 3).forEach((box) => box.click()), null`)
+	p.see("2 selected")
+	p.find("button", "Retry one now")
+	p.accessible()
+	hook.status.Store(200)
+	before := hook.got.Load()
+	p.click("button", "Replay one")
+	p.see("One replay queued")
+	c.Eventually("it came again", func() bool { return hook.got.Load() > before })
 }

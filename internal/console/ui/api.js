@@ -28,8 +28,8 @@ async function fetched(method, path, { query, channel, headers, body, signal: ab
     answer = await fetch(address, {
       method,
       signal: abort,
-      headers: { Accept: 'application/json', ...(body !== undefined && { 'Content-Type': 'application/json' }), ...(channel && { 'X-Channel': channel }), ...headers },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: { Accept: 'application/json', ...(body !== undefined && { 'Content-Type': body instanceof Blob ? body.type || 'application/octet-stream' : 'application/json' }), ...(channel && { 'X-Channel': channel }), ...headers },
+      body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
     });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
@@ -44,7 +44,7 @@ async function fetched(method, path, { query, channel, headers, body, signal: ab
 /** Goes to the sign-in page, and back to here after it. */
 export function signIn() {
   const { name } = route.peek();
-  if (name !== 'login') go('/login', { next: location.pathname + location.search, channel: null }, { replace: true });
+  if (name !== 'login') go('/login', { next: location.pathname + location.search, ended: 1, channel: null }, { replace: true });
 }
 
 async function json(method, path, options) {
@@ -69,11 +69,16 @@ export const api = {
     return { status: answer.status, headers: [...answer.headers], body: text, ms: performance.now() - begun };
   },
 
+  /** The response itself, to be read in parts. */
+  async open(method, path, options) {
+    const answer = await fetched(method, path, options);
+    if (!answer.ok) throw new ApiError(answer.status, await answer.json().catch(() => null), answer.headers);
+    return answer;
+  },
+
   /** A file, for a blob: address; the caller revokes it. */
   async blob(path, options) {
-    const answer = await fetched('GET', path, options);
-    if (!answer.ok) throw new ApiError(answer.status, await answer.json().catch(() => null), answer.headers);
-    return answer.blob();
+    return (await api.open('GET', path, options)).blob();
   },
 };
 

@@ -4,13 +4,12 @@ import { route, go } from './router.js';
 import { routes } from './routes.js';
 import { signIn } from './api.js';
 import { live, startLive } from './live.js';
-import { startState, isOffered, masked, paletteOpen } from './state.js';
+import { startState, isOffered, masked, paletteOpen, helpOpen } from './state.js';
 import { startChecklist } from './checklist.js';
 import { useKeys } from './keys.js';
 import { startTitle } from './shell/title.js';
 import { Shell } from './shell/shell.js';
 import { address } from './shell/rail.js';
-import { helpOpen } from './shell/palette.js';
 import { texts, textsReady } from './i18n.js';
 
 const t = texts('core');

@@ -1,6 +1,6 @@
 // The first-run list: six things that show what this is for. They tick themselves when they happen.
 import { computed } from './view.js';
-import { kept, channels } from './state.js';
+import { kept, fleet } from './state.js';
 import { onEvents } from './live.js';
 
 const done = kept('firstrun', {});
@@ -12,7 +12,7 @@ export function tick(step) {
   if (!done.value[step]) done.value = { ...done.value, [step]: true };
 }
 
-const paired = computed(() => channels.value.some((channel) => channel.network !== 'sandbox' && channel.status === 'WORKING'));
+const paired = computed(() => fleet.value?.working > 0);
 
 export const steps = computed(() => {
   const links = { send: '/api-recipes', answer: '/phone', webhook: '/webhooks', otp: '/otp', pair: '/channels', token: '/tokens' };

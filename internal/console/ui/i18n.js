@@ -79,8 +79,8 @@ export function percent(part, all) {
   return format('NumberFormat', { style: 'percent', maximumFractionDigits: close ? 1 : 0 }).format(share);
 }
 
-// Units are written by their international symbols, which all three languages use.
-const unit = (n, name, digits = 0) => `${num(n, digits)} ${name}`;
+// Units are written by their international symbols, which the three languages use but for Indonesian minutes.
+const unit = (n, name, digits = 0) => `${num(n, digits)} ${lang.value === 'id' && name === 'min' ? 'mnt' : name}`;
 
 export function bytes(n) {
   if (n == null) return '–';
@@ -89,9 +89,13 @@ export function bytes(n) {
   return unit(n / 1000 ** i, names[i], i && n / 1000 ** i < 10 ? 1 : 0);
 }
 
-/** 84 ms, 2.6 s, 3 min, 3 h 12 min, 12 d: two units at most. */
+/** What is left of a countdown, in whole seconds. */
+export const seconds = (s) => (s > 0 ? duration(s * 1000) : unit(0, 's'));
+
+/** < 1 ms, 84 ms, 2.6 s, 3 min, 3 h 12 min, 12 d: two units at most. */
 export function duration(ms) {
   if (ms == null) return '–';
+  if (ms < 1) return `< ${unit(1, 'ms')}`;
   if (ms < 1000) return unit(Math.round(ms), 'ms');
   const s = ms / 1000;
   if (s < 60) return unit(s, 's', s < 10 ? 1 : 0);

@@ -15,6 +15,7 @@ let talk = null; // asks the stream to try at once
 const listeners = new Set();
 let queue = [];
 let waiting = false;
+let last = -Infinity; // when events were last given to the pages
 
 /** Calls fn with the events of one frame whose type begins with one of types. Returns how to stop. */
 export function onEvents(types, fn) {
@@ -45,14 +46,14 @@ export function startLive() {
   talk = sharedStream() || ownStream();
 }
 
-function hear({ events, state }) {
+const perFrame = 200; // a burst of thousands must not hold up what the reader does
+const pause = 100; // between two parts of a burst: each draws the page
+
+/** What the stream says: events, or its new state. */
+export function hear({ events, state }) {
   if (events) {
-    queue.push(...events);
-    if (!waiting) {
-      waiting = true;
-      // Once a frame; a hidden tab has no frames.
-      if (document.hidden) setTimeout(flush, 500); else requestAnimationFrame(flush);
-    }
+    queue = queue.concat(events);
+    flushSoon();
     return;
   }
   batch(() => {
@@ -69,10 +70,22 @@ function hear({ events, state }) {
   if (state.state === 'live') ready();
 }
 
+// At most once a frame and ten times a second; a hidden tab has no frames.
+function flushSoon() {
+  if (waiting || !queue.length) return;
+  waiting = true;
+  const wait = last + pause - performance.now();
+  if (document.hidden) setTimeout(flush, 500);
+  else if (wait > 0) setTimeout(() => requestAnimationFrame(flush), wait);
+  else requestAnimationFrame(flush);
+}
+
 function flush() {
   waiting = false;
-  const events = queue;
-  queue = [];
+  last = performance.now();
+  const events = queue.slice(0, perFrame);
+  queue = queue.slice(perFrame);
+  flushSoon();
   batch(() => {
     for (const { types, fn } of [...listeners]) {
       const wanted = events.filter((event) => types.some((type) => event.type.startsWith(type)));

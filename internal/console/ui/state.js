@@ -7,38 +7,82 @@ import { lang, languages, speak } from './i18n.js';
 
 export { lang, languages };
 
-// Channels: loaded once, updated by events.
+// Channels. There may be thousands: the server is asked for those that are needed, and for how many there are.
 
-export const channels = signal([]);
-export const channelsLoaded = signal(false);
-const byCode = computed(() => new Map(channels.value.map((channel) => [channel.code, channel])));
+const perList = 20; // sandbox channels that are known from the start
+const mostKnown = 1000; // channels in memory
 
-export const channelBy = (code) => byCode.value.get(code);
+const known = signal(new Map());
+
+/** A channel that was seen, or undefined; the picked one is always asked for. */
+export const channelBy = (code) => known.value.get(code);
+
+/** Remembers channels that a response had. */
+export function learn(rows) {
+  if (!rows.length) return;
+  const next = new Map(known.peek());
+  for (const row of rows) { next.delete(row.code); next.set(row.code, row); }
+  known.value = new Map([...next].slice(-mostKnown));
+}
+
+/** How many channels there are: {all, real, sandbox, working, faults}; null until it is known. working: of the real ones. */
+export const fleet = signal(null);
+export const channelsLoaded = computed(() => fleet.value !== null);
+export const several = computed(() => fleet.value?.all > 1);
+
+// The first sandbox channels, and the real one where there is only one.
+const firsts = signal([]);
+
+/** Channels with simulated phones, oldest first: the picked one, and some others. Those that only keep history have none. */
+export const sandboxes = computed(() => {
+  const list = firsts.value.map((code) => known.value.get(code));
+  const picked = known.value.get(selected.value);
+  if (picked && !list.includes(picked)) list.push(picked);
+  return list.filter((channel) => channel?.network === 'sandbox' && !channel.archive_of);
+});
 
 export async function reloadChannels() {
-  channels.value = (await api.get('/manage/channels')).data;
-  channelsLoaded.value = true;
+  const { data, meta } = await api.get('/manage/channels', { query: { network: 'sandbox', sort: 'created_at', limit: perList } });
+  const { sandbox, whatsapp: real } = meta.networks;
+  const others = real ? await api.get('/manage/channels', { query: { network: 'whatsapp', limit: 2 } }) : { data: [] };
+  // Where the oldest ones do not work, others that do come first.
+  const useful = meta.statuses.WORKING && !data.some((channel) => channel.status === 'WORKING');
+  const working = useful ? (await api.get('/manage/channels', { query: { network: 'sandbox', status: 'WORKING', sort: 'created_at', limit: perList } })).data : [];
+  const picked = selected.peek();
+  learn([...data, ...others.data, ...working]);
+  firsts.value = [...working, ...data, ...(real === 1 && !sandbox ? others.data : [])].map((channel) => channel.code);
+  if (picked && ![...data, ...others.data].some((channel) => channel.code === picked)) await ask(picked);
+  fleet.value = { all: sandbox + real, real, sandbox, working: others.meta?.statuses.WORKING || 0, faults: meta.faults };
 }
+
+// A code that names nothing stays unknown.
+const ask = async (code) => {
+  try { learn([(await api.get(`/manage/channels/${encodeURIComponent(code)}`)).data]); } catch { /* its own page says that there is none */ }
+};
 
 /** The code that the picker in the top bar filters by, or ''. On the page of one channel it is that one. */
 export const selected = computed(() => (matched.value.name === 'channel' ? matched.value.params.code : query.value.channel) || '');
 export const select = (code) => setQuery({ channel: code || null });
 
-/** A channel for what needs one: the picked one, or the first. */
-export const chosen = computed(() => byCode.value.get(selected.value) || channels.value[0]);
+/**
+ * A channel for what needs one: the picked one, else a sandbox channel that works, else the only one there is. A real
+ * channel among several is never chosen by itself.
+ */
+export const chosen = computed(() => (selected.value ? known.value.get(selected.value)
+  : sandboxes.value.find((channel) => channel.status === 'WORKING') || sandboxes.value[0] || (fleet.value?.all === 1 ? known.value.get(firsts.value[0]) : undefined)));
 
-const real = computed(() => channels.value.filter((channel) => channel.network !== 'sandbox'));
-export const realChannels = real;
+/** The channel that the page is about, or undefined: that of the open conversation, or the picked one. */
+export const shownChannel = computed(() => known.value.get((matched.value.name === 'conversations' && matched.value.params.code) || selected.value));
 
-/** Whether nothing that is done here can reach a real phone. The picked channel decides, or all of them. */
+/** Whether nothing that is done here can reach a real phone. The shown channel decides, or all of them. Simulated phones are never real. */
 export const sandboxOnly = computed(() => {
-  if (!channelsLoaded.value) return !boot.live;
-  const picked = byCode.value.get(selected.value);
-  return picked ? picked.network === 'sandbox' : real.value.length === 0;
+  if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return fleet.value ? fleet.value.real < fleet.value.all : !boot.live;
+  if (shownChannel.value) return shownChannel.value.network === 'sandbox';
+  return fleet.value ? fleet.value.real === 0 : !boot.live;
 });
 
-/** How many faults of the simulated network are on now; the band shows it. */
-export const faults = computed(() => channels.value.reduce((sum, channel) => sum + (channel.faults || 0), 0));
+/** How many faults of the simulated network are on now; the band shows it, but not over a real channel. */
+export const faults = computed(() => (shownChannel.value && shownChannel.value.network !== 'sandbox' ? 0 : fleet.value?.faults || 0));
 
 /** What this session may do: viewer, support, operator or owner; '' until it is known. */
 export const role = signal(boot.role || '');
@@ -59,20 +103,22 @@ export function startState() {
   };
   load();
   generation.subscribe((n) => { if (n) load(); });
-  // A send may have used up a fault; there is no event for that.
+  effect(() => { if (selected.value && !known.peek().has(selected.value)) ask(selected.value); });
   let asked = 0;
-  onEvents(['message.status', 'channel.status'], () => {
-    if (faults.value && !asked) asked = setTimeout(() => { asked = 0; reloadChannels().catch(() => {}); }, 1000);
-  });
+  const soon = () => { asked ||= setTimeout(() => { asked = 0; reloadChannels().catch(() => {}); }, 1000); };
+  // A send may have used up a fault; there is no event for that.
+  onEvents(['message.status', 'channel.status'], () => { if (faults.value) soon(); });
   onEvents(['channel.'], (events) => {
-    const changed = new Map(byCode.value);
+    const changed = new Map(known.value);
     for (const { type, channel, data } of events) {
       const was = changed.get(channel);
-      if (!was) { reloadChannels().catch(() => {}); continue; }
+      // The start of a channel may be the first that is heard of it.
+      if (!was && data.status === 'STARTING') soon();
+      if (!was) continue;
       const { was: _, ...status } = data;
       changed.set(channel, type === 'channel.pairing' ? { ...was, pairing: data } : { ...was, ...status });
     }
-    channels.value = [...changed.values()];
+    known.value = changed;
   });
 }
 
@@ -122,6 +168,7 @@ export const pinned = kept('pinned', false);
 
 /** Whether the palette, which finds anything, is open. */
 export const paletteOpen = signal(false);
+export const helpOpen = signal(false);
 
 // Time that components follow: one timer for all of them, and the fast one only while somebody needs it.
 

@@ -93,7 +93,8 @@ func unasked(path string, op *openapi3.Operation) int {
 		return http.StatusUnprocessableEntity
 	case strings.HasSuffix(path, "/drain") && !postgrestest.Running(): // for nodes on PostgreSQL only
 		return http.StatusBadRequest
-	case strings.Contains(path, "{code}"), strings.Contains(path, "{id}"), strings.Contains(path, "{message_id}"):
+	case strings.Contains(path, "{code}"), strings.Contains(path, "{id}"), strings.Contains(path, "{message_id}"),
+		strings.Contains(path, "{contact}"):
 		return http.StatusNotFound
 	}
 	return http.StatusOK

@@ -46,7 +46,8 @@ func TestOverview(t *testing.T) {
 	check := func() {
 		t.Helper()
 		wantKeys(t, a, "", "success", "message", "data")
-		wantKeys(t, a, "data", "needs", "channels", "last24h", "to_sent_ms", "to_sent_from", "to_delivered_ms", "waiting", "webhooks", "otp",
+		wantKeys(t, a, "data", "problems", "warnings", "queue", "needs", "channels",
+			"last24h", "to_sent_ms", "to_sent_from", "to_delivered_ms", "waiting", "webhooks", "otp",
 			"per_minute")
 		wantKeys(t, a, "data.channels", "STOPPED", "STARTING", "SCAN_QR_CODE", "WORKING", "RECONNECTING", "LOGGED_OUT", "FAILED")
 		wantValue(t, a, "data.channels.WORKING", 2.0)
@@ -69,7 +70,8 @@ func TestOverview(t *testing.T) {
 	}
 	check()
 	wantKeys(t, a, "data.to_sent_ms", "p50", "p95")
-	wantObject(t, a, "data.webhooks", map[string]any{"delivered": 0.0, "failed": 0.0, "waiting": 0.0})
+	wantObject(t, a, "data.webhooks", map[string]any{"delivered": 0.0, "failed": 0.0, "waiting": 0.0, "attempts": 0.0,
+		"failed_attempts": 0.0})
 
 	e.Restart() // counters are stored
 	if !whole() {
@@ -87,6 +89,7 @@ func TestOverview(t *testing.T) {
 
 // TestNeeds makes sure that the overview lists what somebody should look at, with what to do about it.
 func TestNeeds(t *testing.T) {
+	postgrestest.Skip(t, "a node has more findings")
 	e := parleytest.Start(t)
 	admin := parleytest.As(e.Admin)
 	e.CreateChannel("gone")
@@ -106,16 +109,29 @@ func TestNeeds(t *testing.T) {
 	byKind := map[string]string{}
 	for i := range 2 {
 		at := fmt.Sprintf("data.needs.%d", i)
-		wantKeys(t, a, at, "kind", "severity", "channel", "webhook", "sentence", "since", "action")
+		wantKeys(t, a, at, "kind", "code", "severity", "channel", "webhook", "url", "sentence", "remedy", "since", "until", "alike", "action")
 		wantKeys(t, a, at+".action", "name", "label", "href")
 		wantRecent(t, a, at+".since")
 		byKind[a.Text(at+".kind")] = at
 	}
 	wantValue(t, a, byKind["channel"]+".severity", "problem")
 	wantValue(t, a, byKind["channel"]+".channel", "gone")
+	wantValue(t, a, byKind["channel"]+".alike", 1.0)
+	for code, want := range map[string]int{"gone": 1, "resting": 0} {
+		if n := e.Get("/api/manage/overview?channel="+code, admin).Expect(200).Count("data.needs"); n != want {
+			t.Errorf("%d needs of channel %s, want %d", n, code, want)
+		}
+	}
 	wantObject(t, a, byKind["channel"]+".action", map[string]any{"name": "pair", "label": "Pair", "href": "/console/channels/gone/pair"})
 	wantValue(t, a, byKind["webhook"]+".severity", "warning")
 	wantValue(t, a, byKind["webhook"]+".webhook", hook)
+	wantValue(t, a, byKind["webhook"]+".code", "webhook_failing")
+	wantValue(t, a, "data.needs.0.severity", "problem") // the worst comes first
+	wantValue(t, a, "data.problems", 1.0)
+	wantValue(t, a, "data.warnings", 1.0)
+	found := e.Get("/api/manage/doctor", admin).Expect(200)
+	wantValue(t, found, "data.problems", 1.0)
+	wantValue(t, found, "data.warnings", 1.0)
 	if s := a.Text(byKind["channel"] + ".sentence"); !strings.HasPrefix(s, "Channel gone is logged out and sends nothing.") {
 		t.Errorf("the sentence is %q", s)
 	}
@@ -132,7 +148,7 @@ func TestServer(t *testing.T) {
 	a := e.Get("/api/manage/server", admin).Expect(200)
 	wantKeys(t, a, "data", "version", "started_at", "up_time", "database_bytes", "data_dir_free_bytes", "go_version", "channels", "mode",
 		"networks", "ffmpeg",
-		"last_backup", "retention", "url", "local_url", "log_level", "cluster")
+		"last_backup", "retention", "url", "local_url", "log_level", "cluster", "whatsapp_client")
 	wantValue(t, a, "data.version", "test")
 	wantValue(t, a, "data.mode", "dev")
 	wantValue(t, a, "data.url", e.URL)
@@ -173,7 +189,7 @@ func TestServer(t *testing.T) {
 		postgrestest.Skip(t, "a node has more findings")
 		e := within(t, e)
 		a := e.Get("/api/manage/doctor", admin).Expect(200)
-		wantKeys(t, a, "data.findings.0", "name", "level", "sentence", "remedy")
+		wantKeys(t, a, "data.findings.0", "name", "code", "level", "sentence", "remedy", "channel", "webhook", "since")
 		var names []string
 		for i := range a.Count("data.findings") {
 			names = append(names, a.Text(fmt.Sprintf("data.findings.%d.name", i)))
@@ -311,4 +327,26 @@ func wantObject(t *testing.T, a *parleytest.Response, path string, want map[stri
 	if got, _ := a.Value(path).(map[string]any); !maps.Equal(got, want) {
 		t.Errorf("%s: %s is %v, want %v", a.Request, path, got, want)
 	}
+}
+
+// TestStats holds the figures over time to the contract.
+func TestStats(t *testing.T) {
+	e := parleytest.Start(t)
+	admin := parleytest.As(e.Admin)
+	e.Post("/api/send-message/text", `{"contact_id":"6281700001001@c.us","message":"hi"}`).Expect(200)
+	e.Eventually("it is counted", func() bool { return e.Get("/api/manage/stats", admin).Expect(200).Number("data.total.sent") == 1 })
+	for span, points := range map[string]int{"": 144, "?span=1h": 60, "?span=24h": 144, "?span=7d": 168, "?span=30d": 180} {
+		a := e.Get("/api/manage/stats"+span, admin).Expect(200)
+		wantKeys(t, a, "data", "span", "step_seconds", "from", "points", "total")
+		if n := a.Count("data.points"); n != points {
+			t.Errorf("%s: %d points, want %d", span, n, points)
+		}
+		wantValue(t, a, fmt.Sprintf("data.points.%d.sent", points-1), 1.0)
+		wantValue(t, a, "data.total.sent", 1.0)
+	}
+	e.CreateChannel("second")
+	wantValue(t, e.Get("/api/manage/stats?channel=second", admin).Expect(200), "data.total.sent", 0.0)
+	wantValue(t, e.Get("/api/manage/stats?webhook=whk_none", admin).Expect(200), "data.total.sent", 0.0)
+	e.Get("/api/manage/stats?channel=none", admin).Expect(422)
+	e.Get("/api/manage/stats?span=2h", admin).Expect(422)
 }

@@ -48,6 +48,7 @@ func sendInGroup(t *testing.T, e *parleytest.Env) {
 		"file":     `"file":{"url":"` + files + `/notes.txt"}`,
 		"video":    `"videoUrl":"` + files + `/film.mp4"`,
 		"voice":    `"audioUrl":"` + files + `/hello.ogg"`,
+		"sticker":  `"file":{"url":"` + files + `/dot.png"}`,
 		"location": `"latitude":"-6.2","longitude":"106.8"`,
 		"poll":     `"title":"When?","options":["Now","Later"]`,
 	} {

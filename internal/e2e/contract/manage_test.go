@@ -18,7 +18,7 @@ const (
 
 var (
 	channelKeys = []string{"code", "name", "network", "number", "status", "reason", "since", "enabled", "settings", "created_at", "evidence",
-		"pairing", "last_inbound_at", "last_confirmed_at", "waiting", "sent_24h", "failed_24h", "faults"}
+		"pairing", "last_inbound_at", "last_confirmed_at", "waiting", "sent_24h", "failed_24h", "faults", "labels"}
 	tokenKeys = []string{"id", "name", "kind", "channel", "role", "created_at", "expires_at", "last_used_at", "last_used_from", "user_agent",
 		"revoked_at"}
 )
@@ -80,8 +80,12 @@ func manageChannels(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	wantValue(t, nulls, "data.name", "nulls")
 
 	list := e.Get(channels, admin).Expect(http.StatusOK)
-	wantKeys(t, list, "", "success", "message", "data")
+	wantKeys(t, list, "", "success", "message", "data", "meta")
+	wantKeys(t, list, "meta", "cursor", "has_more", "total", "statuses", "networks", "labels", "faults")
 	codes := column(list, "code")
+	if list.Number("meta.total") != len(codes) {
+		t.Errorf("%d channels are listed, of %d in all", len(codes), list.Number("meta.total"))
+	}
 	for _, code := range []string{"demo", "shop", "plain", "nulls"} {
 		if !slices.Contains(codes, code) {
 			t.Errorf("%s is not listed: %q", code, codes)

@@ -77,10 +77,10 @@ func toolNames(t *testing.T, s *mcp.ClientSession) (names []string) {
 
 type foundByTool struct {
 	Messages []struct {
-		ID, Channel, Contact, Text string
-		FromMe                     bool `json:"from_me"`
+		ID, Channel, Contact, Group, Text string
+		FromMe                            bool `json:"from_me"`
 	}
-	Replies []struct{ Text string }
+	Replies []struct{ Text, Contact, Group string }
 	Cursor  string
 }
 
@@ -142,6 +142,62 @@ func TestMCP(t *testing.T) {
 	}
 	mcpWaits(t, e, s, phone, number)
 	mcpTokens(t, e)
+}
+
+// TestMCPInGroups reads, searches, sends and waits in a group by its id.
+func TestMCPInGroups(t *testing.T) {
+	e := parleytest.Start(t)
+	group, token := newGroup(e, "mcpgroup")
+	s := connectMCP(t, e, token)
+	var sent struct{ ID, Status string }
+	if wrong := callTool(t, s, "send_message", map[string]any{"contact": group, "text": "Halo semua"}, &sent); wrong != "" ||
+		sent.Status != "SENT" || !strings.HasPrefix(sent.ID, "true_"+group+"_") {
+		t.Fatalf("sent is %+v, %s", sent, wrong)
+	}
+	var waiting sync.WaitGroup
+	var found foundByTool
+	waiting.Go(func() { callTool(t, s, "wait_for_reply", map[string]any{"contact": group, "seconds": 45}, &found) })
+	e.Eventually("the tool listens", func() bool {
+		return e.Get("/api/sandbox/listeners?type=message.received", parleytest.As(token)).Number("data.listeners") > 0
+	})
+	phone := e.PhoneOf(token, ayuNumber)
+	phone.Types("to the channel alone")
+	phone.Received("to the channel alone")
+	phone.Sends(`{"type":"text","message":"halo juga","group_id":"` + group + `"}`)
+	waiting.Wait()
+	if len(found.Replies) != 1 || found.Replies[0].Text != "halo juga" || found.Replies[0].Group != group ||
+		found.Replies[0].Contact != ayuNumber+"@c.us" {
+		t.Errorf("the reply is %+v", found.Replies)
+	}
+	found = foundByTool{}
+	if callTool(t, s, "wait_for_reply", map[string]any{"contact": group, "after": sent.ID, "seconds": 40}, &found); len(found.Replies) != 1 {
+		t.Errorf("the reply that came before is %+v", found.Replies)
+	}
+	for _, s := range []*mcp.ClientSession{s, connectMCP(t, e, e.Admin)} {
+		for tool, args := range map[string]map[string]any{
+			"read_chat":       {"contact": group, "channel": "mcpgroup"},
+			"search_messages": {"contact": group, "channel": "mcpgroup", "text": "halo"},
+		} {
+			found = foundByTool{}
+			if wrong := callTool(t, s, tool, args, &found); wrong != "" || len(found.Messages) != 2 || found.Messages[0].Group != group {
+				t.Errorf("%s: %+v, %s", tool, found.Messages, wrong)
+			}
+		}
+	}
+	var chats struct {
+		Chats []struct {
+			ContactID string `json:"contact_id"`
+			GroupID   string `json:"group_id"`
+		}
+	}
+	if callTool(t, s, "list_chats", nil, &chats); len(chats.Chats) != 2 || chats.Chats[0].GroupID != group || chats.Chats[0].ContactID != "" {
+		t.Errorf("the chats are %+v", chats)
+	}
+	for id, want := range map[string]string{"x@g.us": "is not the id of a group", "120363029999999999@g.us": "not in that group"} {
+		if wrong := callTool(t, s, "send_message", map[string]any{"contact": id, "text": "x"}, nil); !strings.Contains(wrong, want) {
+			t.Errorf("%s: %q, want %q", id, wrong, want)
+		}
+	}
 }
 
 // mcpWaits has a reply come while a tool waits for it, and none come at all.

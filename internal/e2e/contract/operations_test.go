@@ -38,6 +38,7 @@ func TestContractOperations(t *testing.T) {
 	e := parleytest.Start(t)
 	shop := e.CreateChannel("shop")
 	t.Run("reaction", func(t *testing.T) { testReaction(t, e, shop) })
+	t.Run("edit", func(t *testing.T) { testEdit(t, e, shop) })
 	t.Run("seen", func(t *testing.T) { testSeen(t, e, shop) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, e, shop) })
 	t.Run("star", func(t *testing.T) { testStar(t, e, shop) })

@@ -177,6 +177,7 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 		{"video", `"caption":"A film","file":{"url":"` + files + `/film.mp4"}`, "video", "A film"},
 		{"file", `"file":{"url":"` + files + `/notes.txt"}`, "file", ""},
 		{"voice", `"audioUrl":"` + files + `/hello.ogg"`, "voice", ""},
+		{"sticker", `"file":{"url":"` + files + `/dot.png"}`, "sticker", ""},
 		{"location", `"latitude":"-6.2","longitude":"106.8","title":"Monas"`, "location", "Monas"},
 		{"location", `"latitude":"-6.2","longitude":"106.8"`, "location", ""},
 		{"poll", `"title":"When?","options":["Now","Later"]`, "poll", "When?"},
@@ -245,8 +246,8 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 	}
 	// Votes, reactions, marks and stars are no records of their own.
 	before := e.Get("/api/chat/detail?contact_id=" + contact).Number("meta.total")
-	if before != 13 {
-		t.Fatalf("%d records, want 13", before)
+	if before != 14 {
+		t.Fatalf("%d records, want 14", before)
 	}
 	inbound := e.Phone(number).Received("Oh hello")
 	e.Phone(number).Sends(`{"type":"reaction","message_id":"` + first.Text("data.id") + `","reaction":"❤️"}`)
@@ -254,7 +255,7 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 	e.Put("/api/send-message/star", `{"message_id":"`+inbound+`","starred":true}`).Expect(http.StatusOK)
 	e.Post("/api/send-message/seen", `{"message_id":"`+inbound+`"}`).Expect(http.StatusOK)
 	e.Eventually("the reaction is there", func() bool {
-		a := e.Get("/api/chat/detail?limit=1&offset=12&contact_id=" + contact)
+		a := e.Get("/api/chat/detail?limit=1&offset=13&contact_id=" + contact)
 		return a.Text("data.0.body") == "Hello 👋" && a.Count("data.0.reactions") == 1
 	})
 	if after := e.Get("/api/chat/detail?contact_id=" + contact).Number("meta.total"); after != before {

@@ -52,6 +52,7 @@ func actsSend(t *testing.T, e *parleytest.Env) {
 		{`{"type":"file","caption":"Notes","file":{"url":"` + files + `/notes.txt","filename":"my notes.txt"}}`, "file", "Notes"},
 		{`{"type":"voice","audioUrl":"` + files + `/hello.ogg"}`, "voice", ""},
 		{`{"type":"voice","file":{"url":"` + files + `/hello.ogg"}}`, "voice", ""},
+		{`{"type":"sticker","file":{"url":"` + files + `/dot.png"}}`, "sticker", ""},
 		{`{"type":"location","latitude":"-6.2","longitude":"106.8","title":"Monas"}`, "location", "Monas"},
 		{`{"type":"location","latitude":"90","longitude":"180"}`, "location", ""},
 	} {

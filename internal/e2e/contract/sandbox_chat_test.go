@@ -11,7 +11,7 @@ import (
 )
 
 var bubbleKeys = []string{"from_phone", "contact_id", "group_id", "message_id", "id", "type", "body", "codes", "links", "preview",
-	"media", "location", "contacts", "poll", "votes", "reactions", "reply_to", "deleted", "status", "timestamp", "copies"}
+	"media", "location", "contacts", "poll", "votes", "reactions", "reply_to", "deleted", "status", "timestamp", "edited_at", "copies"}
 
 // TestSandboxChat holds what a phone shows to the contract.
 func TestSandboxChat(t *testing.T) {

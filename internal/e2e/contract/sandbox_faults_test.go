@@ -127,8 +127,8 @@ func faultOperations(t *testing.T, e *parleytest.Env) {
 	if status, _, _ := try(e, number, as); status != "FAILED" { // the first one waited for a message
 		t.Errorf("the message: %s", status)
 	}
-	for _, kind := range []string{"text", "image", "video", "file", "voice", "location", "poll", "reaction", "seen", "delete", "star",
-		"archive"} {
+	for _, kind := range []string{"text", "image", "video", "file", "voice", "sticker", "location", "poll", "reaction", "seen", "delete",
+		"star", "archive"} {
 		order(e, `{"fault":"refuse","type":"`+kind+`"}`, as)
 	}
 }

@@ -28,8 +28,8 @@ func TestSandboxMessages(t *testing.T) {
 	}
 }
 
-var arrivedKeys = []string{"message_id", "group_id", "type", "body", "codes", "links", "media", "reply_to", "status", "timestamp", "copies",
-	"cursor"}
+var arrivedKeys = []string{"message_id", "group_id", "type", "body", "codes", "links", "media", "reply_to", "status",
+	"timestamp", "edited_at", "copies", "cursor"}
 
 // sandboxArrivals checks every kind of message as it reaches a phone.
 func sandboxArrivals(t *testing.T, e *parleytest.Env) {
@@ -48,6 +48,8 @@ func sandboxArrivals(t *testing.T, e *parleytest.Env) {
 			"filename": "my film.mp4"}},
 		{"file", `"caption":"Notes","file":{"url":"` + files + `/notes.txt"}`, "Notes", map[string]any{"filename": "notes.txt", "size": 13.0}},
 		{"voice", `"audioUrl":"` + files + `/hello.ogg"`, "", map[string]any{"mimetype": "audio/ogg; codecs=opus", "seconds": 1.0}},
+		{"sticker", `"file":{"url":"` + files + `/dot.png"}`, "", map[string]any{"mimetype": "image/webp", "filename": "dot.webp",
+			"width": 512.0, "height": 512.0}},
 		{"location", `"latitude":"-6.2","longitude":"106.8","title":"Monas"`, "Monas", nil},
 		{"poll", `"title":"When?","options":["Now","Later"]`, "When?", nil},
 	} {
@@ -86,7 +88,7 @@ func sandboxArrivals(t *testing.T, e *parleytest.Env) {
 	// What the phone itself says is not what reaches it.
 	e.Phone(number).Types("my own words")
 	e.Phone(number).Received("my own words")
-	if all := e.Get(path).Expect(http.StatusOK); slices.Contains(column(all, "body"), "my own words") || all.Count("data") != 8 {
+	if all := e.Get(path).Expect(http.StatusOK); slices.Contains(column(all, "body"), "my own words") || all.Count("data") != 9 {
 		t.Errorf("what reached the phone: %s", all.Body)
 	}
 	// What the channel deletes, the phone shows no more.

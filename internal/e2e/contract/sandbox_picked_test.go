@@ -42,6 +42,7 @@ func TestPhonePicksFile(t *testing.T) {
 		e.Get(phones + "/" + number + "/media/" + said.Text("data.message_id")).Expect(http.StatusOK)
 	}
 	for _, c := range []struct{ body, field string }{
+		{`{"type":"sticker","file":{"data":"` + inBase64("dot.png") + `"}}`, "file.data"},
 		{`{"type":"image","file":{"data":"no base64!"}}`, "file.data"},
 		{`{"type":"image","file":{"data":""}}`, "file.data"},
 		{`{"type":"image","file":{"data":"` + inBase64("notes.txt") + `"}}`, "file.data"},

@@ -23,6 +23,7 @@ func sendings(e *parleytest.Env, files, contact, own, theirs string) []endpoint 
 		{method: "POST", path: "file", body: object{"contact_id": contact, "file": file("notes.txt")}},
 		{method: "POST", path: "video", body: object{"contact_id": contact, "file": file("film.mp4")}},
 		{method: "POST", path: "voice", body: object{"contact_id": contact, "audioUrl": files + "/hello.ogg"}},
+		{method: "POST", path: "sticker", body: object{"contact_id": contact, "file": file("dot.png")}},
 		{method: "POST", path: "location", body: object{"contact_id": contact, "latitude": "1", "longitude": "1"}},
 		{method: "POST", path: "poll", body: object{"contact_id": contact, "title": "When?", "options": []any{"now", "later"}}},
 		{method: "PUT", path: "reaction", body: object{"message_id": own, "reaction": "👍"}},
@@ -35,7 +36,7 @@ func sendings(e *parleytest.Env, files, contact, own, theirs string) []endpoint 
 }
 
 // messages are those endpoints of sendings that send a message.
-func messages(all []endpoint) []endpoint { return all[:7] }
+func messages(all []endpoint) []endpoint { return all[:8] }
 
 // paced makes a channel that sends one message and lets all others wait for an hour.
 func paced(e *parleytest.Env, code string) (token string) {

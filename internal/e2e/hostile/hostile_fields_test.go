@@ -61,6 +61,8 @@ func badFields() (cases []hostile) {
 			`"image/png;;"`, `"image/png\r\nX: y"`, long(256)}},
 		{send + "image", "", to + `"file":{"url":"x","filename":VALUE}}`, "file.filename", []string{`1`, `[]`, `{}`, long(256)}},
 		{send + "file", "", to + `"file":{"url":VALUE}}`, "file.url", badAddress},
+		{send + "sticker", "", to + `"file":{"url":VALUE}}`, "file.url", badAddress},
+		{send + "sticker", "", to + `"file":VALUE}`, "file", []string{`1`, `"x"`, `[]`, `true`}},
 		{send + "video", "", to + `"file":{"url":VALUE}}`, "file.url", badAddress},
 		{send + "video", "", to + `"videoUrl":VALUE}`, "videoUrl", badAddress[1:]},
 		{send + "voice", "", to + `"audioUrl":VALUE}`, "audioUrl", append(slices.Clone(badAddress), `"https://x.test/a"`,
@@ -170,7 +172,8 @@ func badFields() (cases []hostile) {
 	for path, rest := range map[string]string{
 		send + "text": `"message":"x"`, send + "image": `"file":{"url":"https://parley.invalid/a.png"}`, send +
 			"video": `"videoUrl":"https://parley.invalid/a.mp4"`, send + "file": `"file":{"url":"https://parley.invalid/a"}`,
-		send + "voice": `"audioUrl":"https://parley.invalid/a.ogg"`, send + "location": `"latitude":"1","longitude":"1"`, send +
+		send + "sticker": `"file":{"url":"https://parley.invalid/a"}`,
+		send + "voice":   `"audioUrl":"https://parley.invalid/a.ogg"`, send + "location": `"latitude":"1","longitude":"1"`, send +
 			"poll": `"title":"x","options":["a","b"]`, send + "typing": `"x":1`, send + "stop-typing": `"x":1`,
 		"POST /api/chat/archive": `"x":1`, "POST /api/chat/un-archive": `"x":1`,
 	} {

@@ -29,6 +29,7 @@ func TestEventsAreAsDescribed(t *testing.T) {
 	l := openLog(t, e)
 	converse(l)
 	gather(l)
+	edit(l)
 	changeGroup(l)
 	lose(l)
 	useCodes(l)
@@ -146,6 +147,7 @@ func converse(l *eventLog) {
 		"video":    `{"contact_id":"AYU","videoUrl":"FILES/film.mp4"}`,
 		"file":     `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`,
 		"voice":    `{"contact_id":"AYU","audioUrl":"FILES/hello.ogg"}`,
+		"sticker":  `{"contact_id":"AYU","file":{"url":"FILES/dot.png"}}`,
 		"location": `{"contact_id":"AYU","latitude":"-6.2088","longitude":"106.8456"}`,
 	} {
 		l.send(kind, files.Replace(body))
@@ -154,6 +156,7 @@ func converse(l *eventLog) {
 		`{"type":"text","message":"Hello"}`,
 		`{"type":"text","message":"Thank you!","reply_to":"` + first.Text("data.id") + `"}`,
 		`{"type":"image","file":{"url":"FILES/dot.png"}}`,
+		`{"type":"sticker","file":{"url":"FILES/dot.png"}}`,
 		`{"type":"location","latitude":"-6.2","longitude":"106.8","title":"Home"}`,
 	} {
 		phone.Sends(files.Replace(body))
@@ -168,6 +171,8 @@ func converse(l *eventLog) {
 	l.expect(parley.MessageStatus, `"status":"PLAYED"`, `"type":"voice"`)
 	l.expect(parley.MessageReceived, `"reply_to":"`+first.Text("data.id"))
 	l.expect(parley.MessageReceived, `"type":"image"`)
+	l.expect(parley.MessageReceived, `"type":"sticker"`, `"mimetype":"image/webp"`)
+	l.expect(parley.MessageStatus, `"type":"sticker"`, `"mimetype":"image/webp"`)
 	l.expect(parley.MessageMedia, `"status":"ready"`)
 
 	order(l.Env, "reachout_limit", "")
@@ -185,10 +190,17 @@ func (l *eventLog) send(kind, body string) *parleytest.Response {
 	return l.Post("/api/send-message/"+kind, strings.ReplaceAll(body, "AYU", ayu)).Expect(http.StatusOK)
 }
 
-// changeGroup makes a group, which a member then leaves.
+// changeGroup makes a group, talks in it, and has its member leave.
 func changeGroup(l *eventLog) {
 	l.T.Helper()
 	group := l.Post("/api/groups/create", `{"name":"Picnic","participants":["`+ayu+`"]}`).Expect(http.StatusOK).Text("data.id")
+	sent := l.send("text", `{"group_id":"`+group+`","message":"Who brings bread?"}`)
+	l.expect(parley.MessageStatus, `"group_id":"`+group, `"status":"SENT"`)
+	phone := l.Phone("6281234567890")
+	phone.Sends(`{"type":"text","message":"I do","group_id":"` + group + `","reply_to":"` + sent.Text("data.id") + `"}`)
+	l.expect(parley.MessageReceived, `"group_id":"`+group, `"contact_id":"`+ayu, "I do")
+	phone.Sends(`{"type":"reaction","message_id":"` + sent.Text("data.message_id") + `","reaction":"👍"}`)
+	l.expect(parley.MessageReaction, `"group_id":"`+group, `"from_me":false,"contact_id":"`+ayu)
 	l.Post("/api/sandbox/phones/6281234567890/group", `{"group_id":"`+group+`","action":"leave"}`).Expect(http.StatusOK)
 	l.expect(parley.GroupChanged, `"group_id":"`+group, `"contact_id":"`+ayu, `"removed":["`+ayu)
 }
@@ -221,6 +233,18 @@ func gather(l *eventLog) {
 	l.expect(parley.MessageDeleted, `"message_id":"`+reply)
 	l.Delete("/api/send-message/delete?message_id=" + ours).Expect(http.StatusOK)
 	l.expect(parley.MessageDeleted, `"message_id":"`+ours)
+}
+
+// edit changes texts of both sides. Every event of theirs has the new text.
+func edit(l *eventLog) {
+	l.T.Helper()
+	phone := l.Phone("6281234567890")
+	ours := l.send("text", `{"contact_id":"AYU","message":"Monday."}`).Text("data.message_id")
+	l.Put("/api/send-message/edit", `{"message_id":"`+ours+`","message":"Tuesday."}`).Expect(http.StatusOK)
+	l.expect(parley.MessageEdited, `"message_id":"`+ours, `"body":"Tuesday."`)
+	theirs := phone.Types("Thank you!").Text("data.message_id")
+	phone.Sends(`{"type":"edit","message_id":"` + theirs + `","message":"Thank you very much!"}`)
+	l.expect(parley.MessageEdited, `"message_id":"`+theirs, `"body":"Thank you very much!"`)
 }
 
 // lose breaks the connection, stops the channel and logs it out, and brings it back each time.

@@ -118,9 +118,10 @@ func TestSchemasAgree(t *testing.T) {
 		parley.MessageDeleted: {"media", "location", "contacts", "quoted"},
 		parley.PollVoted:      {"media", "location", "contacts"},
 		parley.MessageMedia:   {"location", "contacts"},
+		parley.MessageEdited:  {"location", "contacts"},
 	}
-	for _, kind := range []parley.EventType{parley.MessageReceived, parley.MessageReaction, parley.MessageDeleted, parley.MessageMedia,
-		parley.PollVoted} {
+	for _, kind := range []parley.EventType{parley.MessageReceived, parley.MessageReaction, parley.MessageDeleted, parley.MessageEdited,
+		parley.MessageMedia, parley.PollVoted} {
 		for name, one := range data(parley.MessageStatus) {
 			other, there := data(kind)[name]
 			if !there && slices.Contains(without[kind], name) {
@@ -184,11 +185,14 @@ func TestSchemasAreStrict(t *testing.T) {
 
 // sometimes are the fields that some events of a type do not have; those of "" are of all types.
 var sometimes = map[parley.EventType][]string{
-	"":                    {"reply_to", "media", "quoted"},
-	parley.ChannelPairing: {"code"},
-	parley.MessageDeleted: {"contact_id"}, // one's own message in a group has no contact
-	parley.PollVoted:      {"contact_id"}, // one's own poll in a group has none
-	parley.GroupChanged:   {"contact_id"}, // nobody knows who changed it
+	"":                     {"reply_to", "media", "quoted"},
+	parley.ChannelPairing:  {"code"},
+	parley.MessageStatus:   {"contact_id"}, // as below
+	parley.MessageReaction: {"contact_id"}, // as below
+	parley.MessageEdited:   {"contact_id"}, // as below
+	parley.MessageDeleted:  {"contact_id"}, // one's own message in a group has no contact
+	parley.PollVoted:       {"contact_id"}, // one's own poll in a group has none
+	parley.GroupChanged:    {"contact_id"}, // nobody knows who changed it
 }
 
 // TestSchemasCatchMistakes spoils the examples in many ways: every one of them must be noticed.

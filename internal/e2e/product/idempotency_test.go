@@ -148,6 +148,7 @@ func TestKeysOnEveryKindOfRequest(t *testing.T) {
 		{"POST", send + "video", `{"contact_id":"AYU","videoUrl":"FILES/film.mp4"}`, e.Token},
 		{"POST", send + "file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, e.Token},
 		{"POST", send + "voice", `{"contact_id":"AYU","audioUrl":"FILES/hello.ogg"}`, e.Token},
+		{"POST", send + "sticker", `{"contact_id":"AYU","file":{"url":"FILES/dot.png"}}`, e.Token},
 		{"POST", send + "location", `{"contact_id":"AYU","latitude":"1","longitude":"2"}`, e.Token},
 		{"POST", send + "poll", `{"contact_id":"AYU","title":"?","options":["a","b"]}`, e.Token},
 		{"POST", send + "pool", `{"contact_id":"AYU","pools":[{"type":"text","data":["two","three"]}]}`, e.Global},

@@ -1,5 +1,7 @@
 // Package mediatest is an S3 server on loopback for tests. It checks every signature and the hash of every upload, and
 // fails on request.
+//
+// Invariant: a request with a wrong signature or hash changes nothing.
 package mediatest
 
 import (

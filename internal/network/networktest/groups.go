@@ -139,6 +139,17 @@ func testGroupOperations(t *fixture) {
 	}
 	t.send(outgoing(group.Chat(), parley.Star{Target: ref, Author: phones[0].Contact(), Starred: true}),
 		outgoing(group.Chat(), parley.Archive{Archived: true}))
+	t.send(outgoing(group.Chat(), parley.Edit{Body: "edited", Target: ours.Ref()}))
+	for i, phone := range phones {
+		if shown := phone.Shows(t); !shown[0].Edited || shown[0].Content.Text() != "edited" {
+			t.Errorf("phone %d shows %+v", i, shown)
+		}
+	}
+	phones[0].Edit(t, theirs, "theirs, edited")
+	if got := awaitCount[network.Edit](t, t.in, 1)[0]; got.From != phones[0].Contact() || got.Group != group || got.Target != theirs ||
+		got.Content.Text() != "theirs, edited" {
+		t.Errorf("the edit is %+v", got)
+	}
 	t.send(outgoing(group.Chat(), parley.Delete{Target: ours.Ref()}))
 	for i, phone := range phones {
 		if shown := phone.Shows(t); !shown[0].Deleted || shown[1].Deleted {

@@ -1,6 +1,9 @@
 // Package networktest holds every driver of a chat network to the contract of package network. A
 // driver's test calls [Run] with a [Harness], which lends the suite phones on the other side of the
 // network; it knows nothing else of the network.
+//
+// Invariants: the suite waits for conditions, never for a time; and what it asks of one driver it asks of all, except what the
+// harness says that a network cannot do.
 package networktest
 
 import (
@@ -52,6 +55,8 @@ type Phone interface {
 	React(t testing.TB, target parley.MessageRef, emoji string)
 	Vote(t testing.TB, poll parley.MessageID, options ...string)
 	Delete(t testing.TB, id parley.MessageID)
+	// Edit changes the text of a message that the phone sent.
+	Edit(t testing.TB, id parley.MessageID, text string)
 	Read(t testing.TB) // everything
 	SetOnline(t testing.TB, online bool)
 	Block(t testing.TB)
@@ -65,6 +70,7 @@ type Shown struct {
 	Content  parley.Content // as the network carries it
 	ReplyTo  parley.MessageID
 	Reaction string // the channel's own
+	Edited   bool
 	Deleted  bool
 }
 
@@ -89,6 +95,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"what came while the session was closed comes later", testInboundLater},
 		{"reactions go both ways", testReactions},
 		{"deletions go both ways", testDeletions},
+		{"edits go both ways", testEdits},
 		{"votes come", testVotes},
 		{"read receipts reach the sender", testSeen},
 		{"what concerns only oneself is confirmed", testOwnOperations},
@@ -265,6 +272,8 @@ func chatOf(e network.Event) parley.ContactID {
 	case network.Reaction:
 		return e.Target.Chat
 	case network.Deletion:
+		return network.ChatOf(e.From, e.Group)
+	case network.Edit:
 		return network.ChatOf(e.From, e.Group)
 	case network.Vote:
 		return network.ChatOf(e.From, e.Group)

@@ -71,14 +71,16 @@ func testInbound(t *fixture) {
 	t.send(question)
 	picture := tinyPNG(t)
 	described := parley.Media{MIME: "image/png", Filename: "a.png", Size: int64(len(picture)), SHA256: sha(picture)}
+	still := parley.Media{MIME: "image/webp", Filename: "a.webp", Size: int64(len(tinyWebP)), SHA256: sha(tinyWebP)}
 	paper := []byte("%PDF-1.7 and so on")
 	want := []parley.Content{
 		parley.Text{Body: "di sini 👋"},
 		parley.Location{Title: "Monas", Latitude: "-6.1754", Longitude: "106.8272"},
 		parley.Image{Caption: "a picture", Media: described},
+		parley.Sticker{Media: still},
 		parley.File{Media: parley.Media{MIME: "application/pdf", Filename: "a.pdf", Size: int64(len(paper)), SHA256: sha(paper)}},
 	}
-	files := [][]byte{nil, nil, picture, paper}
+	files := [][]byte{nil, nil, picture, tinyWebP, paper}
 	var ids []parley.MessageID
 	for i, content := range want {
 		ids = append(ids, t.phone.Send(t, content, files[i], question.ID))
@@ -222,6 +224,35 @@ func testDeletions(t *fixture) {
 	got := awaitCount[network.Deletion](t, t.in, 1)[0]
 	if got.From != t.phone.Contact() || got.Target != theirs || got.At.IsZero() {
 		t.Errorf("there came %+v, want %s deleted", got, theirs)
+	}
+}
+
+func testEdits(t *fixture) {
+	ours, stays := outgoing(t.phone.Contact(), parley.Text{Body: "Monday"}), outgoing(t.phone.Contact(), parley.Text{Body: "stays"})
+	t.send(ours, stays)
+	for _, body := range []string{"Tuesday", "*Wednesday*\n👋"} {
+		t.send(outgoing(t.phone.Contact(), parley.Edit{Body: body, Target: ours.Ref()}))
+		shown := t.phone.Shows(t)
+		if len(shown) != 2 || !shown[0].Edited || shown[0].Content.Text() != body || shown[1].Edited || shown[1].Content.Text() != "stays" {
+			t.Errorf("the phone shows %+v, want the first one edited to %q", shown, body)
+		}
+	}
+	t.send(outgoing(t.phone.Contact(), parley.Delete{Target: ours.Ref()}))
+	t.send(outgoing(t.phone.Contact(), parley.Edit{Body: "again", Target: ours.Ref()})) // the network accepts it
+	if shown := t.phone.Shows(t); !shown[0].Deleted || shown[0].Content.Text() != "" {
+		t.Errorf("the phone shows %+v after the message was deleted", shown)
+	}
+	theirs := t.phone.Send(t, parley.Text{Body: "I come"}, nil, "")
+	t.phone.Edit(t, theirs, "I do not come")
+	t.phone.Edit(t, theirs, "I come later")
+	for i, body := range []string{"I do not come", "I come later"} {
+		got := awaitCount[network.Edit](t, t.in, 2)[i]
+		if got.From != t.phone.Contact() || got.Group != "" || got.Target != theirs || got.Content.Text() != body || got.At.IsZero() {
+			t.Errorf("there came %+v, want %s with %q", got, theirs, body)
+		}
+	}
+	if got := of[network.Message](t.in.all()); len(got) != 1 {
+		t.Errorf("there came %d messages, want the one that was edited", len(got))
 	}
 }
 

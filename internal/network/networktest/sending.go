@@ -19,6 +19,8 @@ func testKinds(t *fixture) {
 	picture := t.StoreMedia(t, tinyPNG(t), parley.Media{MIME: "image/png", Filename: "a.png", Width: 2, Height: 3})
 	voice := t.StoreMedia(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3, Waveform: make([]byte, 64)})
 	film := t.StoreMedia(t, []byte("ftyp and so on"), parley.Media{MIME: "video/mp4", Filename: "a.mp4", Seconds: 2})
+	sticker := t.StoreMedia(t, tinyWebP, parley.Media{MIME: "image/webp", Filename: "a.webp", Width: 1, Height: 1})
+	moving := t.StoreMedia(t, tinyWebP, parley.Media{MIME: "image/webp", Filename: "b.webp", Width: 1, Height: 1, Animated: true})
 	paper := t.StoreMedia(t, []byte("%PDF-1.7 and so on"), parley.Media{MIME: "application/pdf", Filename: "a report.pdf"})
 	var sent []*parley.Message
 	for _, content := range []parley.Content{
@@ -29,7 +31,13 @@ func testKinds(t *fixture) {
 		parley.Video{Caption: "a film", Media: film},
 		parley.File{Caption: "a paper", Media: paper},
 		parley.Voice{Media: voice},
+		parley.Sticker{Media: sticker},
+		parley.Sticker{Media: moving},
 		parley.Location{Title: "Monas", Latitude: "-6.1754", Longitude: "106.8272"},
+		parley.Contacts{Title: "Budi; Sari, & co", Cards: []parley.ContactCard{
+			parley.NewContactCard("Budi; Sari, & co", []string{"6281234567891", "6281234567892"})}},
+		parley.Contacts{Title: "2 contacts", Cards: []parley.ContactCard{
+			parley.NewContactCard("Ani", []string{"6281234567891"}), parley.NewContactCard("Cici", []string{"6281234567892"})}},
 		parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}, Multiple: true},
 	} {
 		m := outgoing(t.phone.Contact(), content)
@@ -74,7 +82,7 @@ func sameContent(got, want parley.Content) error {
 	}
 	carried := parley.MediaOf(got)
 	if !bytes.Equal(carried.SHA256, media.SHA256) || carried.MIME != media.MIME || carried.Size != media.Size ||
-		carried.Seconds != media.Seconds {
+		carried.Seconds != media.Seconds || carried.Animated != media.Animated {
 		return fmt.Errorf("its file is %+v, want %+v", carried, media)
 	}
 	if want.Kind() == parley.KindFile && carried.Filename != media.Filename {
@@ -225,6 +233,9 @@ func tinyPNG(t testing.TB) []byte {
 	}
 	return b.Bytes()
 }
+
+// tinyWebP is a picture of one pixel.
+var tinyWebP = []byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00")
 
 func sha(data []byte) []byte {
 	sum := sha256.Sum256(data)

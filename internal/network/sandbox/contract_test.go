@@ -82,7 +82,7 @@ func (p testPhone) Shows(t testing.TB) []networktest.Shown {
 	var shown []networktest.Shown
 	for _, m := range page.Messages {
 		shown = append(shown, networktest.Shown{ID: m.ID.ID, Group: m.ID.Chat.Group(), Content: m.Content, ReplyTo: m.ReplyTo,
-			Reaction: m.Reaction, Deleted: m.Status == parley.Deleted})
+			Reaction: m.Reaction, Deleted: m.Status == parley.Deleted, Edited: !m.EditedAt.IsZero()})
 	}
 	return shown
 }
@@ -144,6 +144,11 @@ func (p testPhone) Vote(t testing.TB, poll parley.MessageID, options ...string) 
 func (p testPhone) Delete(t testing.TB, id parley.MessageID) {
 	t.Helper()
 	must(t, p.network.Delete(t.Context(), p.channel, p.number, string(id)))
+}
+
+func (p testPhone) Edit(t testing.TB, id parley.MessageID, text string) {
+	t.Helper()
+	must(t, p.network.Edit(t.Context(), p.channel, p.number, string(id), text))
 }
 
 func (p testPhone) Read(t testing.TB) {

@@ -28,7 +28,7 @@ type event struct {
 
 	Change *parley.GroupChange `json:"change,omitempty"` // of a group
 
-	Kind    parley.Kind      `json:"kind,omitempty"` // the rest of a message
+	Kind    parley.Kind      `json:"kind,omitempty"` // the rest of a message or an edit
 	Text    string           `json:"text,omitempty"`
 	Data    []byte           `json:"data,omitempty"`
 	ReplyTo parley.MessageID `json:"reply_to,omitempty"`
@@ -50,6 +50,7 @@ const (
 	receiptEvent  eventType = "receipt"
 	reactionEvent eventType = "reaction"
 	deletionEvent eventType = "deletion"
+	editEvent     eventType = "edit"
 	voteEvent     eventType = "vote"
 	groupEvent    eventType = "group"
 )
@@ -149,6 +150,9 @@ func (e event) networkEvent(p *phone) (network.Event, error) {
 		return network.Reaction{From: from, Target: target, Emoji: e.Emoji, At: e.at}, nil
 	case deletionEvent:
 		return network.Deletion{From: from, Group: group, Target: e.Target, At: e.at}, nil
+	case editEvent:
+		content, err := parley.DecodeContent(e.Kind, e.Text, e.Data)
+		return network.Edit{From: from, Group: group, Target: e.Target, Content: content, At: e.at}, err
 	case voteEvent:
 		return network.Vote{From: from, Group: group, Poll: e.Target, Options: e.Options, At: e.at}, nil
 	case groupEvent:

@@ -27,11 +27,12 @@ type Message struct {
 	ReplyTo   parley.MessageID
 	Status    parley.Status
 	At        time.Time
-	Copies    int      // how often the channel sent it
-	Reaction  string   // the channel's reaction to it
-	Reactions []string // of both sides, the channel's first
-	Votes     []string // what the phone chose, if it is a poll
-	Cursor    Cursor   // the position just after it
+	EditedAt  time.Time // when its text was last changed; zero: never
+	Copies    int       // how often the channel sent it
+	Reaction  string    // the channel's reaction to it
+	Reactions []string  // of both sides, the channel's first
+	Votes     []string  // what the phone chose, if it is a poll
+	Cursor    Cursor    // the position just after it
 
 	direction int64
 	group     int64
@@ -143,7 +144,8 @@ func (n *Network) messages(
 	}
 }
 
-const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes, grp, author`
+const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes, grp, author,
+	edited_at`
 
 // scan calls do for a phone's messages after a position, in order, until it returns false.
 func (n *Network) scan(ctx context.Context, p *phone, after int64, do func(Message) (more bool)) error {
@@ -172,12 +174,12 @@ type scanner = sqldb.Scanner
 
 func (p *phone) scanMessage(row scanner) (Message, error) {
 	var m Message
-	var seq, at int64
+	var seq, at, edited int64
 	var author string
 	var data []byte
 	var phoneReaction, votes string
 	err := row.Scan(&seq, &m.direction, &m.ID.ID, &m.Kind, &m.Body, &data, &m.ReplyTo, &at, &m.Copies, &m.Status, &m.Reaction,
-		&phoneReaction, &votes, &m.group, &author)
+		&phoneReaction, &votes, &m.group, &author, &edited)
 	if err != nil {
 		return Message{}, err
 	}
@@ -189,6 +191,9 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 		m.Author = parley.ContactOf(author)
 	}
 	m.At = time.UnixMilli(at).UTC()
+	if edited != 0 {
+		m.EditedAt = time.UnixMilli(edited).UTC()
+	}
 	m.Cursor = cursorAt(seq)
 	if m.Status == 0 { // then it follows from the phone's cursors: receipts change no rows
 		m.Status = p.statusOf(seq, m.direction != fromChannel, m.Kind)

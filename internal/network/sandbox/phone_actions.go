@@ -167,6 +167,42 @@ func (n *Network) Delete(ctx context.Context, channel parley.ChannelCode, number
 		int64(parley.Deleted))
 }
 
+// Edit changes the text or the caption of a message that a phone sent.
+func (n *Network) Edit(ctx context.Context, channel parley.ChannelCode, number, messageID, text string) error {
+	w, p, target, err := n.actOn(ctx, channel, number, messageID)
+	if err != nil {
+		return err
+	}
+	if target.direction != fromPhone || target.Status == parley.Deleted {
+		return parley.InvalidField("message_id", "message_id must be that of a message which the phone sent and did not delete.")
+	}
+	edited, ok := parley.Edited(target.Content, parley.Text{Body: text})
+	if !ok {
+		return parley.InvalidField("message_id", "message_id must be that of a text or of a file with a caption.")
+	}
+	data, err := parley.EncodeContent(edited)
+	if err != nil {
+		return err
+	}
+	e := event{Type: editEvent, Group: target.group, Target: target.ID.ID, Kind: parley.KindText, Text: text}
+	edit := func(tx *sqldb.Tx, phone, direction int64) error {
+		return tx.Do(editMessage, phone, string(target.ID.ID), direction, text, data, time.Now().UnixMilli(), int64(parley.Deleted))
+	}
+	if target.group == 0 {
+		return w.write(ctx, "edit as phone", func(tx *sqldb.Tx) error {
+			return errors.Join(edit(tx, p.id, fromPhone), w.addEvent(tx, p, e))
+		})
+	}
+	return w.asMember(ctx, p, groupID(target.group), func(tx *sqldb.Tx, p *phone, _ int64, others []*phone) error {
+		for _, other := range others {
+			if err := edit(tx, other.id, fromMember); err != nil {
+				return err
+			}
+		}
+		return errors.Join(edit(tx, p.id, fromPhone), w.addEvent(tx, p, e))
+	})
+}
+
 // Read reads one message as a phone, or everything that it shows if messageID is empty. It returns how many were unread. A
 // phone that never reads sends no receipts, so it returns 0.
 func (n *Network) Read(ctx context.Context, channel parley.ChannelCode, number, messageID string) (int, error) {

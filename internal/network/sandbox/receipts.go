@@ -367,6 +367,8 @@ func inGroup(e network.Event) bool {
 		return e.Target.Chat.IsGroup()
 	case network.Deletion:
 		return e.Group != ""
+	case network.Edit:
+		return e.Group != ""
 	case network.Vote:
 		return e.Group != ""
 	case network.GroupChange:

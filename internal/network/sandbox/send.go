@@ -167,7 +167,7 @@ func (p *phone) refusal(m *parley.Message) error {
 		return nil // the phone need not accept it
 	}
 	switch {
-	case kind != parley.KindReaction && !kind.InHistory():
+	case kind != parley.KindReaction && kind != parley.KindEdit && !kind.InHistory():
 		return network.ErrUnsupported
 	case !p.contactID().CanExist():
 		return network.ErrImpossibleNumber
@@ -266,6 +266,8 @@ func (t *sendTx) applyOperation(m *parley.Message, p *phone) (err error) {
 	switch c := m.Content.(type) {
 	case parley.Reaction:
 		err = t.tx.Do(`UPDATE messages SET reaction = $4`+oneMessage, p.id, string(c.Target.ID), p.direction(c.Target, c.Author), c.Emoji)
+	case parley.Edit:
+		err = t.edit(c, p)
 	case parley.Seen:
 		err = t.tx.Do(`UPDATE messages SET status = $4`+oneMessage+` AND status = 0`,
 			p.id, string(c.Target.ID), fromPhone, int64(parley.Read))
@@ -275,5 +277,17 @@ func (t *sendTx) applyOperation(m *parley.Message, p *phone) (err error) {
 	}
 	return err
 }
+
+// edit changes the text of a message on a phone.
+func (t *sendTx) edit(c parley.Edit, p *phone) error {
+	text := parley.Text{Body: c.Body, Mentions: c.Mentions}
+	data, err := parley.EncodeContent(text)
+	if err != nil {
+		return err
+	}
+	return t.tx.Do(editMessage, p.id, string(c.Target.ID), fromChannel, text.Body, data, t.at.UnixMilli(), int64(parley.Deleted))
+}
+
+const editMessage = `UPDATE messages SET body = $4, data = $5, edited_at = $6` + oneMessage + ` AND status <> $7`
 
 const deleteMessage = `UPDATE messages SET status = $4, body = '', data = NULL` + oneMessage

@@ -25,10 +25,12 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 	case parley.Text:
 		c, quote = conn.mention(ctx, c, quote)
 		return conn.composeText(ctx, c, quote), nil
-	case parley.Image, parley.Video, parley.File, parley.Voice:
+	case parley.Image, parley.Video, parley.File, parley.Voice, parley.Sticker:
 		return conn.composeFile(ctx, m.Content, quote)
 	case parley.Location:
 		return composeLocation(c, quote)
+	case parley.Contacts:
+		return composeContacts(c, quote), nil
 	case parley.Poll:
 		secret, err := conn.pollSecret(ctx, to, m.ID)
 		if err != nil {
@@ -49,10 +51,30 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 			}
 		}
 		return conn.client.BuildReaction(to, sender, types.MessageID(c.Target.ID), c.Emoji), nil
+	case parley.Edit:
+		return conn.composeEdit(ctx, m, c, to, quote)
 	case parley.Delete:
 		return conn.client.BuildRevoke(to, types.EmptyJID, types.MessageID(c.Target.ID)), nil
 	}
 	return nil, network.ErrUnsupported
+}
+
+// composeEdit builds the edit of a text. If it was confirmed before, the text is that of its message now.
+func (conn *connection) composeEdit(
+	ctx context.Context, m *parley.Message, c parley.Edit, to types.JID, quote *waE2E.ContextInfo,
+) (*waE2E.Message, error) {
+	text := parley.Text{Body: c.Body, Mentions: c.Mentions}
+	if text.Body == "" {
+		target := conn.storedMessage(ctx, m.Chat, c.Target.ID)
+		if target == nil {
+			return nil, network.Refuse(parley.Refused, "The message of this edit is not there any more.")
+		}
+		text.Body = target.Content.Text()
+	}
+	text, quote = conn.mention(ctx, text, quote)
+	raw := conn.client.BuildEdit(to, types.MessageID(c.Target.ID), conn.composeText(ctx, text, quote))
+	raw.GetEditedMessage().GetMessage().GetProtocolMessage().TimestampMS = new(m.CreatedAt.UnixMilli())
+	return raw, nil
 }
 
 // mention names contacts in a text by the address that phones look for: the LID, if it is known.
@@ -158,6 +180,13 @@ func (conn *connection) composeFile(ctx context.Context, c parley.Content, quote
 			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
 			FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength, ContextInfo: quote,
 		}}, nil
+	case parley.Sticker:
+		return &waE2E.Message{StickerMessage: &waE2E.StickerMessage{
+			Mimetype: &media.MIME, Width: nonZero(media.Width), Height: nonZero(media.Height), IsAnimated: new(media.Animated),
+			StickerSentTS: new(time.Now().UnixMilli()),
+			URL:           &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
+			FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength, ContextInfo: quote,
+		}}, nil
 	}
 	caption := c.Text()
 	doc := &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
@@ -184,6 +213,18 @@ func composeLocation(c parley.Location, quote *waE2E.ContextInfo) (*waE2E.Messag
 	return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
 		DegreesLatitude: &latitude, DegreesLongitude: &longitude, Name: nonEmpty(c.Title), Address: nonEmpty(c.Address), ContextInfo: quote,
 	}}, nil
+}
+
+func composeContacts(c parley.Contacts, quote *waE2E.ContextInfo) *waE2E.Message {
+	all := make([]*waE2E.ContactMessage, len(c.Cards))
+	for i, card := range c.Cards {
+		all[i] = &waE2E.ContactMessage{DisplayName: new(card.Name), Vcard: new(card.VCard)}
+	}
+	if len(all) == 1 {
+		all[0].ContextInfo = quote
+		return &waE2E.Message{ContactMessage: all[0]}
+	}
+	return &waE2E.Message{ContactsArrayMessage: &waE2E.ContactsArrayMessage{DisplayName: new(c.Title), Contacts: all, ContextInfo: quote}}
 }
 
 func composePoll(c parley.Poll, secret []byte, quote *waE2E.ContextInfo) *waE2E.Message {
@@ -319,6 +360,8 @@ func quotedContent(c parley.Content) *waE2E.Message {
 	case parley.Voice:
 		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Mimetype: &c.Media.MIME,
 			Seconds: new(uint32(c.Media.Seconds))}}
+	case parley.Sticker:
+		return &waE2E.Message{StickerMessage: &waE2E.StickerMessage{Mimetype: &c.Media.MIME, IsAnimated: new(c.Media.Animated)}}
 	case parley.Location:
 		m, err := composeLocation(c, nil)
 		if err == nil {
@@ -326,6 +369,8 @@ func quotedContent(c parley.Content) *waE2E.Message {
 		}
 	case parley.Poll:
 		return composePoll(c, nil, nil)
+	case parley.Contacts:
+		return composeContacts(c, nil)
 	}
 	return &waE2E.Message{Conversation: new(c.Text())}
 }

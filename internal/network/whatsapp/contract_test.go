@@ -150,6 +150,10 @@ func (p *contractPhone) Shows(t testing.TB) []networktest.Shown {
 			find(m.Target).Reaction = m.Text
 		case whatsapptest.KindDelete:
 			find(m.Target).Deleted, find(m.Target).Content = true, parley.Text{}
+		case whatsapptest.KindEdit:
+			if shown := find(m.Target); !shown.Deleted { // as on a phone
+				shown.Edited, shown.Content = true, parley.Text{Body: m.Text}
+			}
 		default:
 			read := parse(m.Raw)
 			read.content = p.w.withMentions(read)
@@ -178,6 +182,8 @@ func (p *contractPhone) fetched(t testing.TB, read parsed) parley.Content {
 		return parley.Video{Caption: c.Caption, Media: media}
 	case parley.Voice:
 		return parley.Voice{Media: media}
+	case parley.Sticker:
+		return parley.Sticker{Media: media}
 	}
 	return parley.File{Caption: read.content.Text(), Media: media}
 }
@@ -275,6 +281,11 @@ func (w *world) raw(t testing.TB, c parley.Content, data []byte, replyTo parley.
 			Mimetype: &c.Media.MIME, ContextInfo: quote,
 			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256,
 			FileLength: &up.FileLength}}
+	case parley.Sticker:
+		up := w.put(t, data, whatsmeow.MediaImage)
+		return &waE2E.Message{StickerMessage: &waE2E.StickerMessage{Mimetype: &c.Media.MIME, ContextInfo: quote,
+			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256,
+			FileLength: &up.FileLength}}
 	case parley.File:
 		up := w.put(t, data, whatsmeow.MediaDocument)
 		return &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{FileName: new(c.Media.Filename), Mimetype: &c.Media.MIME,
@@ -353,6 +364,12 @@ func (p *contractPhone) Vote(t testing.TB, poll parley.MessageID, options ...str
 func (p *contractPhone) Delete(t testing.TB, id parley.MessageID) {
 	t.Helper()
 	_, err := p.Phone.Delete(t.Context(), string(id))
+	must(t, err)
+}
+
+func (p *contractPhone) Edit(t testing.TB, id parley.MessageID, text string) {
+	t.Helper()
+	_, err := p.Phone.Edit(t.Context(), string(id), text)
 	must(t, err)
 }
 

@@ -19,13 +19,21 @@ type disconnection struct {
 	unpaired   bool          // the account has no such device any more: it must be paired again
 	retryAfter time.Duration // when to try again after other states; zero: never
 	retryNow   bool          // comes back without waiting
+	replaced   bool          // another connection of the same device took over
 }
 
 const (
 	// loginRetryDelay is how long we wait after a login was refused for a reason that we do not know.
 	loginRetryDelay = 30 * time.Minute
 	pairAgain       = " Pair the channel again."
+	// replacedAgain is the time between two replacements of a connection after which the second is no other node's.
+	replacedAgain = time.Minute
 )
+
+// replacedByNode is what happens after the connection was replaced by a node that did not know yet that it lost the channel,
+// because it had been paused.
+var replacedByNode = disconnection{status: parley.ChannelReconnecting,
+	reason: "Another node connected as this device. The connection is being made again.", retryNow: true}
 
 // disconnectionOf returns false for events that do not end the connection.
 func disconnectionOf(evt any) (disconnection, bool) {
@@ -42,7 +50,7 @@ func disconnectionOf(evt any) (disconnection, bool) {
 	case *events.LoggedOut:
 		return loggedOut(e), true
 	case *events.StreamReplaced:
-		return disconnection{status: parley.ChannelFailed,
+		return disconnection{status: parley.ChannelFailed, replaced: true,
 			reason: "Another program connected as this device. Stop it, then start the channel again."}, true
 	case *events.TemporaryBan:
 		return banned(e), true

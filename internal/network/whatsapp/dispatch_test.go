@@ -272,11 +272,15 @@ func TestSameAsWhatsmeow(t *testing.T) {
 		"image":    {ImageMessage: &waE2E.ImageMessage{}},
 		"video":    {VideoMessage: &waE2E.VideoMessage{}},
 		"voice":    {AudioMessage: &waE2E.AudioMessage{PTT: new(true)}},
+		"sticker":  {StickerMessage: &waE2E.StickerMessage{}},
 		"file":     {DocumentMessage: &waE2E.DocumentMessage{}},
 		"place":    {LocationMessage: &waE2E.LocationMessage{}},
 		"no more":  conn.client.BuildReaction(to, types.EmptyJID, "3EB0", ""),
 		"reaction": conn.client.BuildReaction(to, types.EmptyJID, "3EB0", "👍"),
 		"deletion": conn.client.BuildRevoke(to, types.EmptyJID, "3EB0"),
+		"contact":  {ContactMessage: &waE2E.ContactMessage{}},
+		"contacts": {ContactsArrayMessage: &waE2E.ContactsArrayMessage{}},
+		"edit":     conn.client.BuildEdit(to, "3EB0", &waE2E.Message{Conversation: new("hello")}),
 		"poll":     composePoll(parley.Poll{Title: "Tea?", Options: []string{"yes", "no"}}, make([]byte, 32), nil),
 	} {
 		t.Run(name, func(t *testing.T) {

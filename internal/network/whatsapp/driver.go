@@ -40,6 +40,10 @@ type Config struct {
 	// Member ties the writes to a membership of a cluster; nil: there is no cluster.
 	Member *sqldb.Member
 
+	// MayConnect reports whether this process may connect devices now: in a cluster, another node may have taken over. Nil: there
+	// is no cluster.
+	MayConnect func() bool
+
 	// Endpoint is the address of a local server that replaces WhatsApp in tests, with its Trust. Empty: the real
 	// network.
 	Endpoint string

@@ -23,7 +23,7 @@ import (
 
 func mediaType(c parley.Content) whatsmeow.MediaType {
 	switch c.(type) {
-	case parley.Image:
+	case parley.Image, parley.Sticker:
 		return whatsmeow.MediaImage
 	case parley.Video:
 		return whatsmeow.MediaVideo

@@ -125,8 +125,8 @@ func parseFile(x fileMessage) parsed {
 		media.Width, media.Height = int(x.GetWidth()), int(x.GetHeight())
 		p.content = parley.Video{Caption: stripNUL(x.GetCaption()), Media: media}
 	case *waE2E.StickerMessage:
-		media.Width, media.Height = int(x.GetWidth()), int(x.GetHeight())
-		p.content = parley.Image{Media: media}
+		media.Width, media.Height, media.Animated = int(x.GetWidth()), int(x.GetHeight()), x.GetIsAnimated()
+		p.content = parley.Sticker{Media: media}
 	case *waE2E.AudioMessage:
 		media.Seconds, media.Waveform = int(x.GetSeconds()), x.GetWaveform()
 		p.content = parley.Voice{Media: media}

@@ -96,7 +96,7 @@ func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (netwo
 			conn.log.Warnf("open a change of a message: %v", err)
 			return nil, conn.handlerCtx.Err() == nil
 		}
-		m = opened
+		m = openedChange(sealed, opened)
 	}
 	at := e.Info.Timestamp
 	switch {
@@ -116,6 +116,18 @@ func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (netwo
 	return conn.messageEvent(e, p, from), true
 }
 
+// openedChange returns a change that was encrypted with the secret of its message. An edit may come without its envelope.
+func openedChange(sealed *waE2E.SecretEncryptedMessage, m *waE2E.Message) *waE2E.Message {
+	if inner := m.GetEditedMessage().GetMessage(); inner != nil {
+		m = inner
+	}
+	if m.GetProtocolMessage() != nil || sealed.GetSecretEncType() != waE2E.SecretEncryptedMessage_MESSAGE_EDIT {
+		return m
+	}
+	return &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{Type: waE2E.ProtocolMessage_MESSAGE_EDIT.Enum(),
+		Key: sealed.GetTargetMessageKey(), EditedMessage: m}}
+}
+
 func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message, from parley.ContactID) (network.Event, bool) {
 	target := parley.MessageID(m.GetKey().GetID())
 	switch m.GetType() {
@@ -127,10 +139,8 @@ func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message,
 		if p.content == nil {
 			return nil, true
 		}
-		p.replyTo = target // an edit is stored as a later message about an earlier one
-		said := conn.messageEvent(e, p, from)
-		said.Past = true
-		return said, true
+		return network.Edit{From: from, Group: groupChat(e.Info.Chat).Group(), Target: target, Content: conn.withMentions(p),
+			At: e.Info.Timestamp}, true
 	}
 	return nil, true // timers and keys between devices
 }

@@ -63,7 +63,7 @@ func TestKindsOfMessages(t *testing.T) {
 		"a sticker": {&waE2E.Message{StickerMessage: &waE2E.StickerMessage{Mimetype: new("image/webp"),
 			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256,
 			FileLength: &image.FileLength}},
-			parley.Image{}, "", data},
+			parley.Sticker{}, "", data},
 		"a voice note": {&waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Seconds: new(uint32(3)),
 			Mimetype: new("audio/ogg; codecs=opus"), Waveform: make([]byte, 64),
 			DirectPath: &audio.DirectPath, MediaKey: audio.MediaKey, FileSHA256: audio.FileSHA256, FileEncSHA256: audio.FileEncSHA256,
@@ -301,11 +301,20 @@ func TestChangesOfMessages(t *testing.T) {
 	id, err := w.friend.Send(within(t), w.owner, "helo")
 	must(t, err)
 	in.said("helo")
-	edit, err := w.friend.Edit(within(t), id, "hello")
+	_, err = w.friend.Edit(within(t), id, "hello")
 	must(t, err)
-	if m := in.said("hello"); !m.Past || string(m.ID) != edit || string(m.ReplyTo) != id || m.From != friendID {
+	if m := expect(in, 0, func(network.Edit) bool { return true }); string(m.Target) != id || m.From != friendID || m.At.IsZero() {
 		t.Errorf("the edit is %+v", m)
+	} else {
+		checkContent(t, m.Content, parley.Text{Body: "hello"})
 	}
+	_, err = w.friend.SendMessage(within(t), w.owner, &waE2E.Message{EditedMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{
+		ProtocolMessage: &waE2E.ProtocolMessage{Type: waE2E.ProtocolMessage_MESSAGE_EDIT.Enum(),
+			Key: &waCommon.MessageKey{ID: &id, FromMe: new(true), RemoteJID: new(w.owner.LID().String())}, EditedMessage: &waE2E.Message{
+				ImageMessage: &waE2E.ImageMessage{Caption: new("a caption")}}}}}})
+	must(t, err)
+	m := expect(in, 0, func(e network.Edit) bool { return e.Content.Kind() == parley.KindImage })
+	checkContent(t, m.Content, parley.Image{Caption: "a caption"})
 	_, err = w.friend.Delete(within(t), id)
 	must(t, err)
 	if d := expect(in, 0, func(network.Deletion) bool { return true }); d.From != friendID || string(d.Target) != id {

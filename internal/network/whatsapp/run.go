@@ -18,6 +18,8 @@ const (
 	loginTimeout = 30 * time.Second
 	// databasePause is between attempts to read the database.
 	databasePause = 5 * time.Second
+	// membershipPause is between checks whether this node is a member again.
+	membershipPause = 100 * time.Millisecond
 	// persistTimeout bounds writes that must happen even while the session is closing.
 	persistTimeout = 20 * time.Second
 )
@@ -75,12 +77,23 @@ func (s *session) maintain(rec keystore.Channel) *pairOptions {
 	phone := network.Phone{Name: s.d.pushName(s.ctx, rec.JID), Number: rec.JID.User}
 	worked := false
 	policy := newReconnects()
+	var replaced time.Time
 	for s.ctx.Err() == nil {
+		if s.d.MayConnect != nil && !s.d.MayConnect() {
+			if r := s.waitOrRequest(membershipPause, rec.JID, false); r.unpaired {
+				return nil
+			}
+			continue
+		}
 		e, up := s.holdConnection(rec.JID, &phone)
 		if s.ctx.Err() != nil {
 			return nil
 		}
 		worked = worked || up
+		if e.replaced && s.d.MayConnect != nil && (replaced.IsZero() || time.Since(replaced) > replacedAgain) {
+			replaced = time.Now()
+			e = replacedByNode
+		}
 		switch {
 		case e.unpaired:
 			s.unpair(rec.JID, e)

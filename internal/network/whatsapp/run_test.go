@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +147,45 @@ func TestGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReplacedByNode comes back in a cluster after a paused node took the connection for a moment. Another program is the reason
+// if it happens again soon.
+func TestReplacedByNode(t *testing.T) {
+	w := newWorld(t)
+	w.driver.MayConnect = func() bool { return true }
+	_, in := w.paired()
+	skip := in.count()
+	w.link.End(whatsapptest.Replaced)
+	if e := in.statusAfter(skip, parley.ChannelReconnecting); !strings.Contains(e.Reason, "Another node") {
+		t.Errorf("it is %+v", e)
+	}
+	in.statusAfter(skip, parley.ChannelWorking)
+	skip = in.count()
+	w.link.End(whatsapptest.Replaced)
+	in.statusAfter(skip, parley.ChannelFailed)
+}
+
+// TestNoMemberDoesNotConnect connects only while its node is a member of the cluster.
+func TestNoMemberDoesNotConnect(t *testing.T) {
+	w := newWorld(t)
+	var member atomic.Bool
+	var asked atomic.Int64
+	member.Store(true)
+	w.driver.MayConnect = func() bool { asked.Add(1); return member.Load() }
+	s, in := w.paired()
+	skip := in.count()
+	member.Store(false)
+	w.link.End(whatsapptest.Cut)
+	in.statusAfter(skip, parley.ChannelReconnecting)
+	for before := asked.Load(); asked.Load() < before+3; {
+		time.Sleep(time.Millisecond)
+	}
+	if s.(*session).current.Load() != nil {
+		t.Error("it connected")
+	}
+	member.Store(true)
+	in.statusAfter(skip, parley.ChannelWorking)
 }
 
 func refuse(r whatsapptest.Refusal) func(*world) {

@@ -36,12 +36,21 @@ func mediaTypeOf(m *waE2E.Message) string {
 		return "ptt"
 	case m.VideoMessage != nil:
 		return "video"
+	case m.StickerMessage != nil:
+		return "sticker"
+	case m.ContactMessage != nil:
+		return "vcard"
+	case m.ContactsArrayMessage != nil:
+		return "contact_array"
 	}
 	return ""
 }
 
 // editAttribute says how a message changes an earlier one; empty: it does not.
 func editAttribute(m *waE2E.Message) types.EditAttribute {
+	if m.EditedMessage != nil {
+		return types.EditAttributeMessageEdit
+	}
 	if m.ReactionMessage != nil && m.ReactionMessage.GetText() == whatsmeow.RemoveReactionText || m.ProtocolMessage != nil {
 		return types.EditAttributeSenderRevoke // a deletion is the only protocol message that is composed
 	}

@@ -13,13 +13,13 @@ import (
 // Overlapping readers could prevent the restart, so the writer waits a moment for them. A long reader, such as a copy of
 // the database, also prevents it. The restart is then tried again later.
 const (
-	maxLog         = 64 << 20               // bytes of log that start a checkpoint
-	autoCheckpoint = 262144                 // pages of log, 1 GiB: the writer's own checkpoint, if the other one is too slow
-	sizeEvery      = 50 * time.Millisecond  // how often a busy writer looks at the size of its log
-	restartEvery   = 5 * time.Second        // the pause after a restart that a reader prevented
-	restartWaits   = 100 * time.Millisecond // for readers; writers wait meanwhile
-	restartShare   = 64                     // at most this fraction (1/n) is left to the writer
-	frameSize      = 4096 + 24              // bytes of log for each page that was written
+	maxLog         = 16 << 20              // bytes of log that start a checkpoint: commits wait while the disk writes it
+	autoCheckpoint = 262144                // pages of log, 1 GiB: the writer's own checkpoint, if the other one is too slow
+	sizeEvery      = 50 * time.Millisecond // how often a busy writer looks at the size of its log
+	restartEvery   = 5 * time.Second       // the pause after a restart that a reader prevented
+	restartWaits   = 20 * time.Millisecond // for readers; writers wait meanwhile
+	restartShare   = 64                    // at most this fraction (1/n) is left to the writer
+	frameSize      = 4096 + 24             // bytes of log for each page that was written
 )
 
 // checkLogSize starts a checkpoint if the log is too large. The writer calls it after every transaction.
@@ -84,6 +84,10 @@ func (db *DB) checkpoint() bool {
 	for range 8 { // each has less to do than the previous one
 		var blocked, frames, done int64
 		if err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)", nil, []any{&blocked, &frames, &done}); err != nil {
+			return false
+		}
+		// SQLite syncs the file only with the last frame. The writer copies that one, and would wait for all the others.
+		if db.file != nil && db.file.Sync() != nil {
 			return false
 		}
 		if (frames-done)*restartShare <= frames {

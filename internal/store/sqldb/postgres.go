@@ -6,11 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"regexp"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,42 +14,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"parley/internal/socket"
 )
 
-const (
-	// writeLimit is how long one statement of the writer may take. Only a database that no longer answers reaches it.
-	writeLimit = 30 * time.Second
-	// connectLimit is how long connecting may take.
-	connectLimit = 5 * time.Second
-	// idleLimit is how long a transaction may wait for its next statement. Then PostgreSQL ends it and its locks.
-	idleLimit = 5 * time.Second
-)
-
-// IsPostgres reports whether a path names a PostgreSQL database.
-func IsPostgres(path string) bool {
-	return strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://")
-}
-
-// Redacted is a path without its password, for messages.
-func Redacted(path string) string {
-	if !IsPostgres(path) {
-		return path
-	}
-	u, err := url.Parse(path)
-	if err != nil {
-		return "postgres://…"
-	}
-	query := u.Query()
-	for _, name := range []string{"password", "sslpassword"} { // libpq reads them here, too
-		if query.Has(name) {
-			query.Set(name, "xxxxx")
-			u.RawQuery = query.Encode()
-		}
-	}
-	return u.Redacted()
-}
+// writeLimit is how long one statement of the writer may take. Only a database that no longer answers reaches it.
+const writeLimit = 30 * time.Second
 
 // postgres runs statements on PostgreSQL: on the pool for reading, or on the writer's own connection.
 type postgres struct {
@@ -81,163 +45,6 @@ type Member struct {
 }
 
 var errNotMember = errors.New("this node is not a member of the cluster now")
-
-// openPostgres opens the writer's connection and the pool for reading.
-func openPostgres(o Options) (write, read *postgres, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
-	defer cancel()
-	config, err := postgresConfig(o)
-	if err != nil {
-		return nil, nil, err
-	}
-	write = &postgres{config: config.ConnConfig.Copy(), queue: &pgx.Batch{}}
-	write.config.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(idleLimit.Milliseconds())
-	write.config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		write.warned = write.warned || n.SeverityUnlocalized == "WARNING"
-	}
-	setAfterConnect(write.config)
-	if err := write.connect(ctx); err != nil {
-		return nil, nil, connectError(err)
-	}
-	if o.Schema != "" {
-		if _, err := write.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schemaOf(config)}.Sanitize()); err != nil {
-			write.close()
-			return nil, nil, err
-		}
-	}
-	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
-	setAfterConnect(config.ConnConfig)
-	read = &postgres{}
-	if read.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		write.close()
-		return nil, nil, err
-	}
-	return write, read, nil
-}
-
-// postgresConfig reads an address.
-func postgresConfig(o Options) (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(o.Path)
-	if err != nil { // the error may contain a password
-		return nil, errors.New("the address of the database cannot be read: write postgres://user@host/name")
-	}
-	config.MaxConns = int32(o.Readers)
-	config.ConnConfig.DialFunc = socket.Dialer(0).DialContext
-	settings := config.ConnConfig.RuntimeParams
-	if settings["application_name"] == "" {
-		settings["application_name"] = "parley"
-	}
-	// Of several hosts, the one that can be written. A standby shows the past, so it is not read either.
-	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
-	if o.Schema != "" {
-		main := cmp.Or(schemaOf(config), "public")
-		own := o.Schema
-		if main != "public" {
-			own = main + "_" + own
-		}
-		settings["search_path"] = own + "," + main // the cluster's tables are in main
-	}
-	return config, nil
-}
-
-// setAfterConnect has the settings of a session set after it is connected, apart from its name. PgBouncer in session mode refuses
-// most settings in the first packet of a connection.
-func setAfterConnect(config *pgx.ConnConfig) {
-	var calls []string
-	var values [][]byte
-	for _, name := range slices.Sorted(maps.Keys(config.RuntimeParams)) {
-		if name != "application_name" && name != "options" {
-			calls = append(calls, fmt.Sprintf("set_config($%d, $%d, false)", len(values)+1, len(values)+2))
-			values = append(values, []byte(name), []byte(config.RuntimeParams[name]))
-			delete(config.RuntimeParams, name)
-		}
-	}
-	if len(calls) == 0 {
-		return
-	}
-	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		return conn.ExecParams(ctx, "SELECT "+strings.Join(calls, ", "), values, nil, nil, nil).Read().Err
-	}
-}
-
-// schemaOf is the schema that tables are made in; empty: the server's default.
-func schemaOf(config *pgxpool.Config) string {
-	first, _, _ := strings.Cut(config.ConnConfig.RuntimeParams["search_path"], ",")
-	return first
-}
-
-// connectError explains why there is no connection.
-func connectError(err error) error {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(e.Message, "unsupported startup parameter") {
-		return errPooler
-	}
-	return err
-}
-
-var errPooler = errors.New("the address leads to a connection pooler in transaction mode (PgBouncer?): " +
-	"use the address of PostgreSQL itself, because a session needs a connection of its own")
-
-// connect connects the writer, unless it is connected.
-func (p *postgres) connect(ctx context.Context) (err error) {
-	if p.conn == nil || p.conn.IsClosed() {
-		p.named = 0
-		p.conn, err = pgx.ConnectConfig(ctx, p.config)
-	}
-	return err
-}
-
-// prepare makes sure of the settings that durability and fencing depend on.
-func (p *postgres) prepare(durable bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
-	defer cancel()
-	var version int
-	var commit string
-	if err := p.refusePooler(ctx); err != nil { // before a statement is prepared, which fails there in other ways
-		return err
-	}
-	if err := p.conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit')").
-		Scan(&version, &commit); err != nil {
-		return err
-	}
-	if version < 140000 {
-		return fmt.Errorf("PostgreSQL %d is too old: use version 14 or newer", version/10000)
-	}
-	if durable && commit != "on" && commit != "remote_apply" {
-		return fmt.Errorf("synchronous_commit of PostgreSQL is %s: set it to on, else an acknowledged message could be lost", commit)
-	}
-	return nil
-}
-
-// refusePooler refuses a pooler that gives one session of PostgreSQL to several connections. It shows when a second connection
-// begins a transaction in the session of the first, or when the first gets another session meanwhile.
-func (p *postgres) refusePooler(ctx context.Context) error {
-	const ownPID = "SELECT pg_backend_pid()"
-	second, err := pgx.ConnectConfig(ctx, p.config)
-	if err != nil {
-		return err
-	}
-	defer second.Close(ctx)
-	var one, two int
-	if err := p.conn.QueryRow(ctx, ownPID, pgx.QueryExecModeSimpleProtocol).Scan(&one); err != nil {
-		return err
-	}
-	tx, err := second.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback(ctx)
-	if err := tx.QueryRow(ctx, ownPID, pgx.QueryExecModeSimpleProtocol).Scan(&two); err != nil {
-		return err
-	}
-	var again int
-	if err := p.conn.QueryRow(ctx, ownPID, pgx.QueryExecModeSimpleProtocol).Scan(&again); err != nil {
-		return err
-	}
-	if one == two || one != again {
-		return errPooler
-	}
-	return nil
-}
 
 // readKeys finds out which columns the database chooses values for. Tables must be up to date.
 func (p *postgres) readKeys() error {
@@ -371,9 +178,44 @@ func (p *postgres) flush() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
+	return p.checkMember(p.conn.SendBatch(ctx, p.takeQueue()).Close())
+}
+
+// takeQueue returns the statements that wait, and begins a new queue.
+func (p *postgres) takeQueue() *pgx.Batch {
 	waiting := p.queue
 	p.queue, p.checks = &pgx.Batch{}, false
-	err := p.conn.SendBatch(ctx, waiting).Close()
+	return waiting
+}
+
+// send sends the statements that wait and one more in one round trip. The result is that of the last one. Call end after it is
+// read.
+func (p *postgres) send(query string, values []any) (results pgx.BatchResults, end func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
+	batch := p.takeQueue()
+	before := batch.QueuedQueries
+	batch.Queue(p.text(query), values...)
+	results = p.conn.SendBatch(ctx, batch)
+	end = func() {
+		results.Close() // its error came with the result
+		cancel()
+	}
+	for _, q := range before {
+		if q.Fn != nil {
+			err = q.Fn(results)
+		} else {
+			_, err = results.Exec()
+		}
+		if err != nil {
+			end()
+			return nil, nil, p.checkMember(err)
+		}
+	}
+	return results, end, nil
+}
+
+// checkMember reports an error that says that the node is no longer a member.
+func (p *postgres) checkMember(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == notMember && p.member != nil {
 		p.member.Lost(p.named)
 	}
@@ -385,7 +227,7 @@ const notMember = "PF001"
 
 // rollback drops the statements that wait, and the transaction or a part of it.
 func (p *postgres) rollback(statement string) error {
-	p.queue, p.checks = &pgx.Batch{}, false
+	p.takeQueue()
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
 	_, err := p.conn.Exec(ctx, statement)
@@ -412,16 +254,16 @@ func (p *postgres) finish(statement string) error {
 }
 
 func (p *postgres) exec(query string, args []any) (changed int64, err error) {
-	if err := p.flush(); err != nil {
-		return 0, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
-	defer cancel()
 	values, err := arguments(args)
 	if err != nil {
 		return 0, err
 	}
-	result, err := p.conn.Exec(ctx, p.text(query), values...)
+	results, end, err := p.send(query, values)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	result, err := results.Exec()
 	return result.RowsAffected(), err
 }
 
@@ -465,16 +307,16 @@ func (p *postgres) query(ctx context.Context, query string, args []any) (*postgr
 		return nil, err
 	}
 	if p.pool == nil {
-		if err := p.flush(); err != nil {
-			return nil, err
-		}
-		limited, cancel := context.WithTimeout(context.Background(), writeLimit)
-		rows, err := p.conn.Query(limited, p.text(query), values...)
+		results, end, err := p.send(query, values)
 		if err != nil {
-			cancel()
 			return nil, err
 		}
-		return &postgresRows{rows: rows, end: cancel}, nil
+		rows, err := results.Query()
+		if err != nil {
+			end()
+			return nil, err
+		}
+		return &postgresRows{rows: rows, end: end}, nil
 	}
 	waits, stop := context.WithTimeout(ctx, readerWait)
 	conn, err := p.pool.Acquire(waits)
@@ -543,13 +385,3 @@ func isPostgresFull(err error) bool {
 // needsSpace is a statement that fails while the disk is full. A commit alone does not: it only writes the log, which has space
 // reserved and may be on another disk.
 const needsSpace = `CREATE TEMPORARY TABLE needs_space ON COMMIT DROP AS SELECT repeat('x', 4000) AS x FROM generate_series(1, 8)`
-
-// ConnectPostgres opens a connection to the database of an address.
-func ConnectPostgres(ctx context.Context, path string) (*pgx.Conn, error) {
-	config, err := postgresConfig(Options{Path: path, Readers: 1})
-	if err != nil {
-		return nil, err
-	}
-	setAfterConnect(config.ConnConfig)
-	return pgx.ConnectConfig(ctx, config.ConnConfig)
-}

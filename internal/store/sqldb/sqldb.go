@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,7 @@ type DB struct {
 	ending     context.Context
 	end        context.CancelFunc
 	restarting atomic.Bool // a goroutine is restarting the log
+	file       *os.File    // SQLite's file, for sync only; nil: it is not synced
 	chores     chan func() // the writer runs them between transactions
 
 	closing sync.RWMutex // held for reading while a write is enqueued
@@ -112,7 +114,10 @@ func (db *DB) open(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = db.prepare(o); err != nil {
+	if err = db.prepare(o); err == nil && db.writer.own != nil && o.Durable && !strings.HasPrefix(o.Path, memory) {
+		db.file, err = os.OpenFile(o.Path, os.O_RDWR, 0)
+	}
+	if err != nil {
 		return errors.Join(err, db.reader.close(), db.writer.close())
 	}
 	return nil
@@ -151,7 +156,11 @@ func (db *DB) Close() error {
 	<-db.done
 	db.end()
 	db.watching.Wait()
-	return errors.Join(db.reader.close(), db.writer.close())
+	err := errors.Join(db.reader.close(), db.writer.close())
+	if db.file != nil {
+		err = errors.Join(err, db.file.Close()) // the last: closing a file ends all locks that the process has on it
+	}
+	return err
 }
 
 // Read returns the connection pool for reading. Its statements end with ctx and see what is committed.

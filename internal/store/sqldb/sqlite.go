@@ -35,7 +35,7 @@ func openSQLite(o Options, observe func(error)) (write *connection, read *pool, 
 		"foreign_keys(1)",
 		"secure_delete(1)",              // overwrites what is erased
 		"cache_size(-4096)",             // KiB; more gained nothing when measured
-		"journal_size_limit(134217728)", // frees disk space after a burst; twice maxLog
+		"journal_size_limit(134217728)", // frees disk space after a burst; far more than maxLog
 		fmt.Sprintf("wal_autocheckpoint(%d)", autoCheckpoint),
 	}
 	if !strings.HasPrefix(o.Path, memory) {

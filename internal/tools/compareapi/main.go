@@ -6,6 +6,8 @@
 //
 // Values that differ between any two runs, such as ids and times, are replaced by placeholders. The exit code is 1 if a
 // response differs.
+//
+// Invariant: a request of the first record is compared or counted as missing, never skipped.
 package main
 
 import (

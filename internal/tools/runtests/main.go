@@ -2,6 +2,8 @@
 // it ends, the output of what failed, and every few seconds which tests are running.
 //
 //	go run ./internal/tools/runtests [-C DIRECTORY] -timeout 30m ./...
+//
+// Invariant: it exits with the code of go test, so it never hides a failure.
 package main
 
 import (

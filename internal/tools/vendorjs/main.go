@@ -2,6 +2,8 @@
 // imports that a browser resolves without a build step. docs/console.md says how to upgrade a package.
 //
 //	go run ./internal/tools/vendorjs     at the root of the tree
+//
+// Invariant: every file is that of its package but for the addresses of imports, and SUMS has the checksum of each.
 package main
 
 import (

@@ -6,6 +6,7 @@ import { now, may } from '../state.js';
 import { texts } from '../i18n.js';
 import { Head, Tabs, Empty, Facts } from '../parts/card.js';
 import { Table } from '../parts/table.js';
+import { SearchWord } from '../parts/search.js';
 import { Button, Copy } from '../parts/button.js';
 import { AsCode, Code } from '../parts/code.js';
 import { useDrawer, Drawer, confirm } from '../parts/dialog.js';
@@ -34,7 +35,7 @@ export default function Page({ route }) {
 
 // The audit log: newest first, in pages.
 
-const groups = ['channel', 'webhook', 'delivery', 'token', 'session', 'node', 'server'];
+const groups = ['channel', 'message', 'chat', 'group', 'otp', 'webhook', 'delivery', 'alert', 'token', 'session', 'node', 'server'];
 const spans = { hour: 3_600_000, day: 86_400_000, week: 604_800_000, month: 2_592_000_000 };
 const actionOf = (action) => (t.has(`do.${action}`) ? t(`do.${action}`) : action);
 
@@ -58,8 +59,8 @@ function Audit() {
     <div class="row access-filters">
       ${pick('group', groups, t('what'), (one) => t(`group.${one || 'all'}`))}
       ${pick('since', Object.keys(spans), t('since'), (one) => t(`span.${one || 'all'}`))}
-      <input type="search" class="pick-one" data-search aria-label=${t('actor')} placeholder=${t('actor')} value=${actor} onChange=${(event) => setQuery({ actor: event.target.value.trim() || null })} />
-      <input type="search" class="pick-one" aria-label=${t('object')} placeholder=${t('object')} value=${object} onChange=${(event) => setQuery({ object: event.target.value.trim() || null })} />
+      <${SearchWord} name="actor" label=${t('actor')} data-search />
+      <${SearchWord} name="object" label=${t('object')} />
     </div>
     <${Table} label=${t('audit')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer} columns=${auditColumns}
       rowHref=${(row) => href('/access', { group, actor, object, since, ...drawer.at(row.id) })}
@@ -69,7 +70,9 @@ function Audit() {
     <${Drawer} drawer=${drawer} title=${drawer.row ? actionOf(drawer.row.action) : t('audit')}>${drawer.row && html`<${Entry} row=${drawer.row} />`}<//>`;
 }
 
-const nameOf = (row) => (row.actor_kind === 'local' ? t('local') : row.actor_name || row.actor);
+// The server has a name for the local command line, in English.
+const named = (name) => (name === 'command line' ? t('local') : name);
+const nameOf = (row) => (row.actor_kind === 'local' ? t('local') : named(row.actor_name) || row.actor);
 const roleOf = (role) => (role ? core(`role.${role}`) : '');
 
 const auditColumns = [
@@ -99,7 +102,7 @@ function Sessions() {
   const load = useLoad(() => api.get('/manage/sessions'), [now.value - (now.value % every)]);
   const rows = load.data?.data;
   const end = async (row) => {
-    if (!await confirm({ title: t('endTitle', { name: row.name || row.id }), text: t('endText'), action: t('end'), danger: true })) return;
+    if (!await confirm({ title: t('endTitle', { name: named(row.name) || row.id }), text: t('endText'), action: t('end'), danger: true })) return;
     await api.del(`/manage/sessions/${row.id}`);
     toast(t('ended'), { kind: 'good' });
     await load.reload();
@@ -116,12 +119,12 @@ function Sessions() {
 }
 
 const sessionColumns = (end) => [
-  { id: 'name', label: t('who'), cell: (row) => html`<bdi class="clip" title=${row.id}>${row.name || html`<span class="muted mono">${row.id.slice(0, 12)}…</span>`}</bdi>${row.current && html` <${Badge} tone="accent">${t('current')}<//>`}`, sort: (row) => row.name || row.id, card: 'title' },
+  { id: 'name', label: t('who'), cell: (row) => html`<bdi class="clip" title=${row.id}>${named(row.name) || html`<span class="muted mono">${row.id.slice(0, 12)}…</span>`}</bdi>${row.current && html` <${Badge} tone="accent">${t('current')}<//>`}`, sort: (row) => row.name || row.id, card: 'title' },
   { id: 'role', label: t('role'), cell: (row) => html`<${Badge}>${core(`role.${row.role}`)}<//>`, sort: (row) => row.role, card: 'status' },
   { id: 'used', label: t('used'), cell: (row) => html`<span class="only-small">${t('used')} </span><${Time} at=${row.last_used_at} />`, sort: (row) => row.last_used_at, card: 'when' },
   { id: 'from', label: t('from'), cell: (row) => html`<span class="mono-num">${row.last_used_from || ''}</span>`, card: 'text' },
   { id: 'browser', label: t('browser'), cell: (row) => html`<bdi class="clip muted" title=${row.user_agent || undefined}>${row.user_agent || ''}</bdi>`, wide: true, class: 'name-cell' },
   { id: 'began', label: t('began'), cell: (row) => html`<${Time} at=${row.created_at} />`, sort: (row) => row.created_at, wide: true },
   { id: 'ends', label: t('ends'), cell: (row) => html`<${Time} at=${row.ends_at} />`, sort: (row) => row.ends_at },
-  { id: 'act', label: html`<span class="sr">${t('end')}</span>`, align: 'end', card: 'meta', cell: (row) => !row.current && html`<${Button} small kind="quiet" aria-label=${t('endTitle', { name: row.name || row.id })} onClick=${() => end(row)}>${t('end')}<//>` },
+  { id: 'act', label: html`<span class="sr">${t('end')}</span>`, align: 'end', card: 'meta', cell: (row) => !row.current && html`<${Button} small kind="quiet" aria-label=${t('endTitle', { name: named(row.name) || row.id })} onClick=${() => end(row)}>${t('end')}<//>` },
 ];

@@ -1,30 +1,35 @@
 // One channel: its status, the evidence for it, and its actions.
-import { html, useEffect, useState } from '../view.js';
+import { html, lazy, useEffect, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useKeys } from '../keys.js';
 import { useEvents } from '../live.js';
 import { go, href, query, setQuery } from '../router.js';
 import { now, reloadChannels, useSecond, may } from '../state.js';
 import { texts, num, duration, full, day, clock, percent } from '../i18n.js';
-import { Head, Empty, Loading, Failed, Tabs, Card } from '../parts/card.js';
+import { Head, Empty, Loading, Failed, Card } from '../parts/card.js';
+import { ChannelTabs } from '../parts/channel_tabs.js';
+import { Labels } from '../parts/labels.js';
 import { Button, Copy, copyText } from '../parts/button.js';
 import { AsCode } from '../parts/code.js';
 import { confirm, Dialog } from '../parts/dialog.js';
-import { Badge, ChannelStatus, channelTone } from '../parts/status.js';
+import { Badge, ChannelStatus, channelTone, Reason, reasonText } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { Who, mask } from '../parts/who.js';
-import { PairPanel } from './channel_pair.js';
 import { Settings, Danger, WhoMay, numbers, requireNumbers } from './channel_settings.js';
 import NotFound from './notfound.js';
 import { Timeline } from '../parts/chart.js';
+import { Trends } from '../parts/trends.js';
 import { useForm, Form, Submit, NeedsRole } from '../parts/form.js';
 import { toast } from '../parts/toast.js';
+
+const PairPanel = lazy(() => import('./channel_pair.js').then((module) => module.PairPanel));
+const Requests = lazy(() => import('./channel_requests.js').then((module) => module.Requests));
 
 const t = texts('channel');
 const core = texts('core');
 
-const others = ['messages', 'webhooks']; // tabs that are pages of their own
-const own = ['', 'pair', 'settings', 'danger'];
+const others = ['messages', 'webhooks']; // tabs that are pages of their own, with the same tabs above them
+const own = ['', 'pair', 'requests', 'settings', 'danger'];
 
 export default function Page({ route }) {
   const { code, tab = '' } = route.params;
@@ -43,32 +48,24 @@ function Channel({ code, tab }) {
   const channel = load.data;
   if (load.error?.status === 404) return html`<${Head} title=${code} back=${back} /><${Empty} icon="channels" title=${t('gone', { code })} />`;
   if (!channel) return html`<${Head} title=${code} back=${back} />${load.error ? html`<${Failed} load=${load} />` : html`<${Loading} rows=${4} />`}`;
-  const link = (part) => href(`/channels/${code}${part}`);
-  const tabs = [
-    { id: '', label: t('status'), href: link('') },
-    ...(may('operator') ? [{ id: 'pair', label: t('pair'), href: link('/pair') }] : []),
-    { id: 'messages', label: core('page.messages'), href: href('/messages', { channel: code }) },
-    { id: 'webhooks', label: core('page.webhooks'), href: href('/webhooks', { channel: code }) },
-    { id: 'settings', label: core('page.settings'), href: link('/settings') },
-    ...(may('operator') ? [{ id: 'danger', label: t('danger'), href: link('/danger') }] : []),
-  ];
   return html`
     <${Head} title=${mask(channel.name)} back=${back} lead=${html`<${Lead} of=${channel} />`} actions=${html`<${Actions} of=${channel} changed=${changed} pairing=${tab === 'pair'} />`}>
       <p class="row channel-facts"><${ChannelStatus} status=${channel.status} /><span class="row nowrap"><code>${code}</code><${Copy} text=${code} what=${t('code')} /></span>
         <${Badge} tone=${channel.network === 'sandbox' ? 'warn' : 'good'}>${channel.network}<//>${channel.number && html`<${Who} number=${channel.number} />`}
-        <a href=${href('/tokens', { channel: code })}>${t('tokens')}</a></p>
+        <a href=${href('/tokens', { channel: code })}>${t('tokens')}</a><${Labels} of=${channel.labels} /></p>
     <//>
     <${Evidence} of=${channel} />
-    <${Tabs} label=${t('sections')} tabs=${tabs} current=${tab} />
+    <${ChannelTabs} code=${code} current=${tab} />
     ${['pair', 'danger'].includes(tab) && !may('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair' ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} />`
+      : tab === 'requests' ? html`<${Requests} channel=${channel} />`
       : tab === 'settings' ? html`<${Settings} channel=${channel} changed=${changed} />`
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`
-          : html`<${History} channel=${channel} />`}
+          : html`<${History} channel=${channel} /><${Trends} channel=${channel.code} span=${query.value.span} onSpan=${(span) => setQuery({ span }, { replace: true })} />`}
     ${query.value.golive && channel.network === 'sandbox' && html`<${GoLive} channel=${channel} changed=${changed} />`}`;
 }
 
 // The sentence that a support person would say.
-const Lead = ({ of: channel }) => html`${t(`is.${channel.status}`, { time: html`<${Time} at=${channel.since} ago />` })} <bdi>${channel.reason}</bdi>${
+const Lead = ({ of: channel }) => html`${t(`is.${channel.status}`, { time: html`<${Time} at=${channel.since} ago />` })} <${Reason} text=${channel.reason} />${
   channel.restricted_until && html` ${t('restricted', { time: html`<${Time} at=${channel.restricted_until} />` })}`}${
   channel.waiting > 0 && html` <a href=${href('/messages', { channel: channel.code, q: 'status:pending' })}>${t('waits', { n: channel.waiting })}</a>`}`;
 
@@ -117,20 +114,24 @@ export function History({ channel }) {
   const days = periods.includes(query.value.days) ? query.value.days : '1';
   const load = useLoad(async () => ({ days, entries: (await api.get(`/manage/channels/${channel.code}/timeline`, { query: { days } })).data }), [days, channel.status, channel.since]);
   const to = now.value;
-  const from = to - (load.data?.days ?? days) * 86_400_000;
+  // A young channel has no earlier status: its bar begins with it.
+  const from = Math.min(to - 60_000, Math.max(to - (load.data?.days ?? days) * 86_400_000, Date.parse(channel.created_at)));
   const spans = load.data ? spansOf(load.data.entries, channel, to) : [];
   const totals = sum(spans, from);
   const known = totals.reduce((all, [, ms]) => all + ms, 0);
   const words = totals.map(([status, ms]) => `${core(`channel.${status}`)} ${percent(ms, known)}`).join(', ');
   const list = spans.toReversed();
-  const ends = [from, to].map((at) => `${day(at)}${days === '1' ? ` ${clock(at).slice(0, 5)}` : ''}`);
+  const unknown = Math.max(0, to - from - known);
+  const short = to - from < 2 * 86_400_000;
+  const ends = [from, to].map((at) => `${day(at)}${short ? ` ${clock(at).slice(0, 5)}` : ''}`);
   return html`<${Card} title=${t('history')} actions=${html`<div class="chips" role="group" aria-label=${t('days')}>${periods.map((n) => html`
       <button key=${n} type="button" class="chip" aria-pressed=${String(n === days)} onClick=${() => setQuery({ days: n === '1' ? null : n }, { replace: true })}>${t(`days.${n}`)}</button>`)}</div>`}>
     ${load.error ? html`<${Failed} load=${load} />` : !load.data ? html`<${Loading} rows=${3} />` : !spans.length ? html`<p class="muted">${t('noHistory')}</p>` : html`
-      <div><${Timeline} label=${words} spans=${spans} from=${from} to=${to} /><div class="spread plot-axis"><span>${ends[0]}</span><span>${ends[1]}</span></div></div>
-      <ul class="legend">${totals.map(([status, ms]) => html`<li key=${status}><${ChannelStatus} status=${status} /> <b>${percent(ms, known)}</b> ${duration(ms)}</li>`)}</ul>
+      <div><${Timeline} label=${words} spans=${spans.map((span) => ({ ...span, text: reasonText(span.text) }))} from=${from} to=${to} /><div class="spread plot-axis"><span>${ends[0]}</span><span>${ends[1]}</span></div></div>
+      <ul class="legend">${totals.map(([status, ms]) => html`<li key=${status}><${ChannelStatus} status=${status} /> <b>${percent(ms, known)}</b> ${duration(ms)}</li>`)}${unknown > (to - from) / 200 && html`<li><i class="swatch unknown" aria-hidden="true" />${t('unknown')} ${duration(unknown)}</li>`}</ul>
+      ${spans.some((span) => span.to > from && span.to - span.from < (to - from) / 150) && html`<p class="hint">${t('widened')}</p>`}
       <ol class="history">${list.slice(0, all ? undefined : first).map((span) => html`<li key=${span.from}>
-        <${Time} at=${new Date(span.from).toISOString()} /><${ChannelStatus} status=${span.status} /><bdi class="grow">${span.text}</bdi>
+        <${Time} at=${new Date(span.from).toISOString()} /><${ChannelStatus} status=${span.status} /><span class="grow"><${Reason} text=${span.text} /></span>
         <span class="muted">${span.open ? t('goesOn', { time: duration(to - span.from) }) : duration(span.to - span.from)}</span></li>`)}</ol>
       ${list.length > first && !all && html`<${Button} kind="quiet" onClick=${() => setAll(true)}>${t('older', { n: list.length })}<//>`}`}
   <//>`;

@@ -2,13 +2,14 @@
 import { html, useState, useEffect, useId } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
-import { server, useSecond } from '../state.js';
+import { useSecond } from '../state.js';
 import { texts, duration, textsIn, lang, languages, clock } from '../i18n.js';
 import { Card, Loading, Failed, Note } from '../parts/card.js';
 import { Button, Copy } from '../parts/button.js';
 import { AsCode, Code } from '../parts/code.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { Icon } from '../parts/icon.js';
+import { Reason } from '../parts/status.js';
 import { Ring, Left } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
 import { Who, number, phone } from '../parts/who.js';
@@ -59,8 +60,8 @@ export function PairPanel({ channel, goLive }) {
     sandboxOut: () => ({ hint: t('sandboxOutHint'), action: html`<${Button} kind="primary" icon="link" onClick=${() => begin({})}>${t('pairAgain')}<//>` }),
     stopped: () => ({ hint: t('stoppedHint'), action: html`<${Button} kind="primary" icon="play" onClick=${() => api.post(`/manage/channels/${code}/start`)}>${t('start')}<//>` }),
     ready: () => ({ hint: t('readyHint'), ways: both }),
-    loggedOut: () => ({ hint: channel.reason, ways: both }),
-    connecting: () => ({ hint: [channel.reason, t('connectingHint')].filter(Boolean).join(' ') }),
+    loggedOut: () => ({ hint: html`<${Reason} text=${channel.reason} />`, ways: both }),
+    connecting: () => ({ hint: html`<${Reason} text=${channel.reason} /> ${t('connectingHint')}` }),
     lost: () => ({ hint: t('lostHint') }),
     starting: () => ({ body: html`<${Starting} since=${pairing.at} />` }),
     qr: () => ({ body: html`<div class="pair-code"><${QR} rows=${pairing.qr} label=${t('qrImage')} /><div class="stack"><${Countdown} of=${pairing} /><${Steps} last="3" /></div></div>`, ways: typed }),
@@ -70,7 +71,7 @@ export function PairPanel({ channel, goLive }) {
     syncing: () => ({ hint: t('syncingHint') }),
     passkey: () => ({ hint: `${t('passkeyWhy')} ${t('passkeyDo')}`, action: retry, ways: typed }),
     timeout: () => ({ hint: t('timeoutHint'), action: retry, ways: both }),
-    refused: () => ({ hint: html`<bdi>${pairing?.reason || channel.reason}</bdi>`, body: html`<${Note}>${t('refusedHint', { version: server.value?.version })}<//>`, action: retry, ways: both }),
+    refused: () => ({ hint: html`<${Reason} text=${pairing?.reason || channel.reason} />`, action: retry, ways: both }),
     working: () => ({ hint: t('workingHint'), body: html`<${TestMessage} channel=${channel} />` }),
   }[state]();
   const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', wrongCode: 'warn', lost: 'warn', timeout: 'clock', qr: 'qr', code: 'otp' };
@@ -133,7 +134,7 @@ function Starting({ since }) {
 function Finding() {
   const load = useLoad(() => api.get('/manage/doctor'));
   if (!load.data) return html`<p class="muted">${t('slow')}</p>`;
-  const found = load.data.data.findings.filter((finding) => finding.level !== 'ok' && !/^(channel|webhook)/.test(finding.name));
+  const found = load.data.data.findings.filter((finding) => finding.level !== 'ok' && /^(whatsapp|clock|data|server|nodes)/.test(finding.name));
   return html`<${Note} kind="warn" title=${t('stuck')}>${found.length ? html`<ul>${found.map(({ name, sentence, remedy }) => html`<li key=${name + sentence}><bdi>${sentence}</bdi> ${remedy && html`<code>${remedy}</code>`}</li>`)}</ul>` : t('noFinding')}<//>`;
 }
 

@@ -9,6 +9,7 @@ import { Button } from '../parts/button.js';
 import { AsCode } from '../parts/code.js';
 import { confirm } from '../parts/dialog.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
+import { LabelsField, labelsOf } from '../parts/labels.js';
 import { toast } from '../parts/toast.js';
 import { phone } from '../parts/who.js';
 
@@ -22,10 +23,10 @@ const seconds = (text) => [...text.matchAll(/([\d.]+)(ms|[hms])/g)].reduce((sum,
 const keeps = [86400, 604800, 2592000, 7776000, 31536000]; // seconds: what most choose
 
 export function Settings({ channel, changed }) {
-  const { name, settings } = channel;
+  const { name, settings, labels } = channel;
   const kept = settings.retention == null ? '' : String(seconds(settings.retention));
   const form = useForm({
-    name, 'settings.pace': settings.pace ? String(seconds(settings.pace)) : '', 'settings.ttl': settings.ttl ? String(seconds(settings.ttl) / 3600) : '',
+    name, labels: labels.join(', '), 'settings.pace': settings.pace ? String(seconds(settings.pace)) : '', 'settings.ttl': settings.ttl ? String(seconds(settings.ttl) / 3600) : '',
     'settings.retention': kept, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || []).map(phone).join('\n'),
   }, async (values) => {
     requireNumbers(values, 'settings.allow_only');
@@ -36,6 +37,7 @@ export function Settings({ channel, changed }) {
   const choices = [...new Set([...keeps, ...(Number(kept) ? [Number(kept)] : [])])].sort((a, b) => a - b);
   return html`<${Card}><${Form} form=${form} class="form narrow">
     <${Field} form=${form} name="name" label=${t('name')} required maxlength="60" autocomplete="off" />
+    <${LabelsField} form=${form} />
     <${Field} form=${form} name="settings.pace" label=${t('pace')} hint=${t('paceHint')} inputmode="decimal" autocomplete="off" />
     <${Field} form=${form} name="settings.ttl" label=${t('ttl')} hint=${t('ttlHint')} inputmode="decimal" autocomplete="off" />
     <${Field} form=${form} name="settings.retention" label=${t('retention')} type="select"
@@ -50,6 +52,7 @@ function wanted(values) {
   const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text && { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
   return {
     name: values.name,
+    labels: labelsOf(values.labels),
     settings: { ...amount('settings.pace', 's'), ...amount('settings.ttl', 's', 3600), ...amount('settings.retention', 's'),
       ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }) },
   };
@@ -89,7 +92,7 @@ export function Danger({ channel, changed }) {
     await reloadChannels();
   };
   const row = (act, run, request) => html`<div class="danger-row"><div class="grow"><h2>${t(act)}</h2><p class="muted">${t(`${act}Text`)}</p></div>
-    <div class="row"><${AsCode} small request=${request} /><${Button} kind="danger" onClick=${run}>${t(act)}<//></div></div>`;
+    <div class="row"><${AsCode} request=${request} /><${Button} kind="danger" onClick=${run}>${t(act)}<//></div></div>`;
   return html`<${Card} class="danger">
     ${channel.number && channel.status !== 'LOGGED_OUT' && row('logout', logout, { method: 'POST', path: `/api/manage/channels/${code}/logout` })}
     ${row('delete', remove, { method: 'DELETE', path: `/api/manage/channels/${code}` })}

@@ -1,174 +1,180 @@
-// All channels: which need attention, and bulk actions.
-import { html, useEffect, useMemo, useRef, useState, useSignal } from '../view.js';
+// All channels, page by page: which need attention, and bulk actions.
+import { html, useEffect, useMemo, useRef, useSignal, useState } from '../view.js';
 import { useLoad, api } from '../api.js';
 import { href, query, setQuery, go } from '../router.js';
-import { channels, channelsLoaded, reloadChannels, selected, now, server, may } from '../state.js';
+import { learn, reloadChannels, selected, now, server, may } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, num, clock, day, full, isToday } from '../i18n.js';
-import { Head, Empty } from '../parts/card.js';
+import { Head, Empty, Loading } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button, Copy } from '../parts/button.js';
 import { AsCode } from '../parts/code.js';
 import { Icon } from '../parts/icon.js';
 import { Badge, ChannelStatus, channelTone, urgency } from '../parts/status.js';
 import { Who, mask } from '../parts/who.js';
-import { confirm, Dialog } from '../parts/dialog.js';
-import { say } from '../parts/toast.js';
+import { Dialog } from '../parts/dialog.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
+import { Labels, LabelsField, labelsOf } from '../parts/labels.js';
+import { Bulk, Result } from './channels_bulk.js';
 
 const t = texts('channels');
 const core = texts('core');
 
-const every = 30_000; // how often the counts are asked for again; statuses come by themselves
+const every = 30_000; // how often the counts are asked for again; a new status asks for them too
+const perPage = 50;
 
 export default function Page() {
-  const load = useLoad(reloadChannels, [now.value - (now.value % every)]);
-  const all = channelsLoaded.value ? channels.value : undefined;
-  const { status = '', q = '' } = query.value;
-  const found = useMemo(() => all?.filter((row) => (!selected.value || row.code === selected.value) && matches(row, q.toLowerCase())), [all, selected.value, q]);
-  const shown = useMemo(() => (status ? found?.filter((row) => row.status === status) : found), [found, status]);
+  const { status = '', q = '', label = '', sort = '', cursor = '' } = query.value;
+  const asked = { search: q, status, label, sort: sort || 'attention' };
+  const about = JSON.stringify([asked, cursor, selected.value]);
+  const load = useChannels(asked, cursor, about);
+  const { data: all, meta } = load.data || {};
   const box = useRef();
-  const [rows, moved, arrange] = useOrder(shown, status + q + selected.value, box);
+  const [rows, moved, arrange] = useSteady(all, load.data?.about, box);
   const picked = useSignal(new Set());
   const results = useSignal(new Map());
-  // What is not seen any more must not be stopped by mistake.
-  useEffect(() => { if (picked.value.size) picked.value = new Set(); }, [status, q, selected.value]);
+  // What is not seen any more must not be stopped by mistake. Another page of the same list keeps what was picked.
+  useEffect(() => { if (picked.value.size) picked.value = new Set(); }, [status, q, label, selected.value]);
   const make = (network) => () => setQuery({ new: network });
   useKeys([['n', t('new'), make('sandbox'), 'operator']]);
 
-  const empty = all?.length ? html`<${Empty} title=${t('noMatch')}><${Button} onClick=${() => setQuery({ status: null, q: null, channel: null })}>${t('clear')}<//><//>`
+  const filtered = status || q || label || selected.value;
+  const alone = Boolean(selected.value);
+  const clear = () => setQuery({ status: null, q: null, label: null, channel: null, cursor: null });
+  const empty = filtered || cursor ? html`<${Empty} title=${t('noMatch')}><${Button} onClick=${clear}>${t('clear')}<//><//>`
     : html`<${Empty} icon="channels" title=${t('none')} text=${t('noneText')}>
         <${Button} need="operator" kind="primary" onClick=${make('sandbox')}>${t('newSandbox')}<//><${Button} need="operator" onClick=${make('whatsapp')}>${t('newWhatsApp')}<//><//>`;
+  const desc = sort.startsWith('-');
+  const order = { id: sort.replace('-', '') || 'attention', desc };
+  const onSort = (next) => setQuery({ sort: next && next.id !== 'attention' ? `${next.desc ? '-' : ''}${next.id}` : null, cursor: null });
+  const request = { path: `/api/manage/channels?${new URLSearchParams(Object.entries({ ...asked, limit: perPage, cursor }).filter(([, value]) => value))}` };
   return html`
-    <${Head} title=${core('page.channels')} lead=${all && lead(all)} actions=${html`
-      <${AsCode} request=${{ path: '/api/manage/channels' }} /><${Button} need="operator" kind="primary" icon="plus" onClick=${make('sandbox')}>${t('new')}<//>`} />
-    ${all?.length > 0 && html`<${Filters} rows=${found} status=${status} q=${q} moved=${moved} arrange=${arrange} />`}
-    <${Bulk} picked=${picked} results=${results} rows=${rows} />
-    <div class="channel-table" ref=${box}><${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code} rowHref=${(row) => href(`/channels/${row.code}`)}
-      selection=${may('operator') ? picked : undefined} sort=${{ id: 'status' }} columns=${columns(results)} empty=${empty} /></div>
+    <${Head} title=${core('page.channels')} lead=${meta ? lead(meta) : '\u00a0'} actions=${html`
+      <${AsCode} request=${request} /><${Button} need="operator" kind="primary" icon="plus" onClick=${make('sandbox')}>${t('new')}<//>`} />
+    ${meta && !alone && (meta.total > 0 || filtered) && html`<${Filters} meta=${meta} status=${status} q=${q} label=${label} moved=${moved} arrange=${arrange} />`}
+    <${Bulk} picked=${picked} results=${results} asked=${asked} total=${meta?.total} onDone=${load.reload} />
+    ${!meta && !load.error && html`<${Loading} rows=${8} />`}
+    <div class="channel-table" ref=${box}>${(meta || load.error) && html`<${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code} rowHref=${(row) => href(`/channels/${row.code}`)}
+      selection=${may('operator') ? picked : undefined} sort=${order} onSort=${onSort} columns=${columns(results, rows?.some((row) => row.labels.length), meta?.networks?.sandbox && meta.networks.whatsapp)} empty=${empty} />`}</div>
+    <${Pages} rows=${rows} meta=${meta} cursor=${cursor} about=${JSON.stringify(asked)} />
     <${NewChannel} />`;
 }
 
-const needsYou = (row) => channelTone[row.status] === 'bad' || row.status === 'SCAN_QR_CODE';
-
-function lead(all) {
-  const n = all.filter(needsYou).length;
-  return n ? t('attention', { n }) : all.length ? t('allClear', { n: all.length }) : '';
+// The picked channel alone, as a list.
+async function only(code) {
+  const meta = { total: 0, statuses: {}, labels: [], has_more: false };
+  try {
+    const { data } = await api.get(`/manage/channels/${encodeURIComponent(code)}`);
+    return { data: [data], meta: { ...meta, total: 1, statuses: { [data.status]: 1 } } };
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    return { data: [], meta };
+  }
 }
 
-const matches = (row, words) => !words || [row.code, row.name, row.number, `+${row.number}`, row.network, row.reason].some((text) => text?.toLowerCase().includes(words))
-  || (/^[\d\s+()-]{4,}$/.test(words) && row.number?.includes(words.replace(/\D/g, '')));
+// One page of the list.
+const useChannels = (asked, cursor, about) => useLoad(async () => {
+  const { data, meta } = selected.peek() ? await only(selected.peek()) : await api.get('/manage/channels', { query: { ...asked, limit: perPage, cursor } });
+  learn(data);
+  return { data, meta, about };
+}, [about, now.value - (now.value % every)], { on: ['channel.status'] });
 
-// Channels that need attention come first, then those with failed sends.
-const need = (row) => urgency[row.status] * 4 - (row.restricted_until ? 2 : 0) - (row.failed_24h ? 1 : 0);
-const byNeed = (a, b) => need(a) - need(b) || (a.code < b.code ? -1 : 1);
+const needsYou = (status) => channelTone[status] === 'bad' || status === 'SCAN_QR_CODE';
+
+function lead({ statuses }) {
+  const all = Object.values(statuses).reduce((sum, n) => sum + n, 0);
+  const n = Object.entries(statuses).reduce((sum, [status, count]) => sum + (needsYou(status) ? count : 0), 0);
+  if (n || !all) return n ? t('attention', { n }) : '';
+  const working = statuses.WORKING || 0;
+  return working === all ? t('allClear', { n: all }) : t('someWork', { n: working, all: num(all) });
+}
 
 /**
- * The rows by urgency. A changed status does not move its row while the reader uses the table. Returns
- * [rows with their position, whether the order is outdated, a function that sorts again].
+ * Rows in the order of the server. A later response does not move a row while the reader uses the table. Returns
+ * [rows, whether the order is outdated, a function that shows the new order].
  */
-function useOrder(rows, filter, box) {
+function useSteady(rows, about, box) {
   const [, redraw] = useState(0);
   const kept = useRef({});
-  const fresh = useMemo(() => rows && [...rows].sort(byNeed), [rows]);
-  const arrange = () => { kept.current = {}; redraw((n) => n + 1); };
-  if (fresh && kept.current.filter !== filter) kept.current = { filter, place: new Map(fresh.map((row, i) => [row.code, i])) };
-  const { place } = kept.current;
-  const list = useMemo(() => fresh?.map((row) => ({ ...row, place: place.get(row.code) ?? -1 })), [fresh, place]);
-  const moved = list?.some((row, i) => i && row.place < list[i - 1].place);
-  useEffect(() => { if (moved && !box.current?.matches(':hover,:focus-within')) arrange(); }, [moved]);
-  return [list, moved, arrange];
+  const codes = rows?.map((row) => row.code);
+  const same = kept.current.codes?.join() === codes?.join();
+  const used = box.current?.matches(':hover,:focus-within');
+  if (codes && !same && (kept.current.about !== about || !used)) kept.current = { about, codes };
+  const moved = Boolean(codes) && kept.current.codes?.join() !== codes.join();
+  const by = new Map(rows?.map((row) => [row.code, row]));
+  const list = useMemo(() => rows && (moved ? [...kept.current.codes.map((code) => by.get(code)).filter(Boolean), ...rows.filter((row) => !kept.current.codes.includes(row.code))] : rows), [rows, moved]);
+  return [list, moved, () => { kept.current = {}; redraw((n) => n + 1); }];
 }
 
-function Filters({ rows, status, q, moved, arrange }) {
-  const counts = useMemo(() => rows.reduce((all, row) => ({ ...all, [row.status]: (all[row.status] || 0) + 1 }), {}), [rows]);
+/** The pages of the list. Where the reader came from is known for as long as the filter stays. */
+function Pages({ rows, meta, cursor, about }) {
+  const trail = useRef({});
+  if (trail.current.about !== about) trail.current = { about, before: [] };
+  if (!meta || (!meta.has_more && !cursor)) return null;
+  const top = () => scrollTo(0, 0);
+  const next = () => { trail.current.before.push(cursor); setQuery({ cursor: meta.cursor }); top(); };
+  const back = () => { setQuery({ cursor: trail.current.before.pop() || null }); top(); };
+  return html`<nav class="row pages" aria-label=${t('pages')}>
+    <span class="muted">${t('shown', { n: num(rows.length), all: num(meta.total) })}</span>
+    <${Button} icon="left" disabled=${!cursor} onClick=${back}>${t('previousPage')}<//>
+    <${Button} disabled=${!meta.has_more} onClick=${next}>${t('nextPage')}<//></nav>`;
+}
+
+function Filters({ meta, status, q, label, moved, arrange }) {
+  const counts = meta.statuses;
   const names = Object.keys(urgency).filter((name) => counts[name] || name === status);
-  const chip = (name, label, n) => html`<button key=${name} type="button" class="chip" aria-pressed=${String(status === name)} onClick=${() => setQuery({ status: status === name ? null : name })}>
-    ${label} <span class="count">${num(n)}</span></button>`;
+  const chip = (name, words, n) => html`<button key=${name} type="button" class="chip" aria-pressed=${String(status === name)} onClick=${() => setQuery({ status: status === name ? null : name, cursor: null })}>
+    ${words} <span class="count">${num(n)}</span></button>`;
+  const labels = meta.labels.some((one) => one.label === label) || !label ? meta.labels : [{ label, channels: 0 }, ...meta.labels];
   return html`<div class="spread channel-filters">
-    <div class="chips" role="group" aria-label=${t('byStatus')}>${chip('', t('all'), rows.length)}${names.map((name) => chip(name, core(`channel.${name}`), counts[name] || 0))}</div>
+    <div class="chips" role="group" aria-label=${t('byStatus')}>${chip('', t('all'), Object.values(counts).reduce((sum, n) => sum + n, 0))}${names.map((name) => chip(name, core(`channel.${name}`), counts[name] || 0))}</div>
     <div class="row">
       ${moved && html`<${Button} small kind="quiet" icon="up" onClick=${arrange}>${t('moved')}<//>`}
-      <label class="find"><${Icon} name="search" size=${16} /><input type="search" data-search aria-label=${t('search')} placeholder=${t('search')} value=${q}
-        onInput=${(event) => setQuery({ q: event.target.value }, { replace: true })} /></label>
+      ${labels.length > 0 && html`<select aria-label=${t('byLabel')} value=${label} onChange=${(event) => setQuery({ label: event.target.value, cursor: null })}>
+        <option value="">${t('anyLabel')}</option>${labels.map((one) => html`<option key=${one.label} value=${one.label} selected=${one.label === label}>${one.label} (${num(one.channels)})</option>`)}</select>`}
+      <${Search} q=${q} />
     </div>
   </div>`;
 }
 
-const columns = (results) => [
-  { id: 'status', label: t('status'), card: 'status', sort: (row) => row.place, cell: (row) => html`<${ChannelStatus} status=${row.status} reason=${row.reason} /><span class="sr"> ${row.code}</span>` },
+// The server searches when the reader stops typing for a moment.
+function Search({ q }) {
+  const [text, setText] = useState(q);
+  const timer = useRef(0);
+  const sent = useRef(q);
+  useEffect(() => { if (q !== sent.current) { sent.current = q; setText(q); } }, [q]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const find = (value) => { clearTimeout(timer.current); sent.current = value; setQuery({ q: value, cursor: null }, { replace: true }); };
+  const type = (event) => {
+    const { value } = event.target;
+    setText(value);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => find(value), 200);
+  };
+  return html`<label class="find"><${Icon} name="search" size=${16} /><input type="search" data-search aria-label=${t('search')} placeholder=${t('search')} value=${text} maxlength="100"
+    onInput=${type} onKeyDown=${(event) => event.key === 'Enter' && find(event.target.value)} /></label>`;
+}
+
+const columns = (results, labelled, mixed) => [
+  { id: 'attention', label: t('status'), card: 'status', sort: true, cell: (row) => html`<${ChannelStatus} status=${row.status} reason=${row.reason} /><span class="sr"> ${row.code}</span>${row.restricted_until && html` <${Badge} tone="bad">${t('restricted')}<//>`}` },
   ...(results.value.size ? [{ id: 'result', label: t('result'), card: 'meta', class: 'channel-result', cell: (row) => html`<${Result} of=${results.value.get(row.code)} />` }] : []),
-  { id: 'code', label: t('code'), card: 'title', sort: (row) => row.code, class: 'channel-code', cell: (row) => html`<span class="row nowrap"><span class="mono clip" title=${row.code}>${row.code}</span><${Copy} text=${row.code} what=${row.code} /></span>` },
-  { id: 'name', label: t('name'), card: 'text', sort: (row) => row.name, class: 'channel-name', cell: (row) => html`<bdi class="clip">${mask(row.name)}</bdi>` },
-  { id: 'network', label: t('network'), class: 'channel-network', sort: (row) => row.network, cell: (row) => html`<${Network} of=${row} />` },
-  { id: 'number', label: t('number'), card: 'meta', class: 'channel-number', sort: (row) => row.number, cell: (row) => (row.number ? html`<${Who} number=${row.number} />` : html`<span class="hide-small">–</span>`) },
-  { id: 'since', label: t('since'), card: 'when', sort: (row) => row.since, cell: (row) => html`<${Short} at=${row.since} />` },
-  { id: 'inbound', label: t('inbound'), class: 'channel-inbound', sort: (row) => row.last_inbound_at, cell: (row) => html`<${Short} at=${row.last_inbound_at} />` },
-  { id: 'confirmed', label: t('confirmed'), class: 'channel-confirmed', sort: (row) => row.last_confirmed_at, cell: (row) => html`<${Short} at=${row.last_confirmed_at} />` },
-  { id: 'waiting', label: t('waiting'), align: 'end', class: 'channel-waiting', sort: (row) => row.waiting || 0, cell: (row) => num(row.waiting || 0) },
-  { id: 'day', label: t('day'), align: 'end', class: 'channel-day', sort: (row) => row.failed_24h * 1e9 + row.sent_24h, cell: (row) => html`${num(row.sent_24h)} / <span class=${row.failed_24h ? 'some-failed' : ''}>${num(row.failed_24h)}</span>` },
+  { id: 'code', label: t('code'), card: 'title', sort: true, class: 'channel-code', cell: (row) => html`<span class="row nowrap"><span class="mono clip" title=${row.code}>${row.code}</span><${Copy} text=${row.code} what=${row.code} /></span>` },
+  { id: 'name', label: t('name'), card: 'text', sort: true, class: 'channel-name', cell: (row) => html`<bdi class="clip">${mask(row.name)}</bdi>` },
+  ...(labelled ? [{ id: 'labels', label: t('labels'), card: 'meta', class: 'channel-labels', cell: (row) => html`<${Labels} of=${row.labels} />` }] : []),
+  ...(mixed ? [{ id: 'network', label: t('network'), class: 'channel-network', cell: (row) => html`<${Network} of=${row} />` }] : []),
+  { id: 'number', label: t('number'), card: 'meta', class: 'channel-number', sort: true, cell: (row) => (row.number ? html`<${Who} number=${row.number} />` : html`<span class="hide-small">–</span>`) },
+  { id: 'since', label: t('since'), card: 'when', sort: true, cell: (row) => html`<${Short} at=${row.since} />` },
+  { id: 'last_inbound_at', label: t('inbound'), class: 'channel-inbound', sort: true, cell: (row) => html`<${Short} at=${row.last_inbound_at} />` },
+  { id: 'last_confirmed_at', label: t('confirmed'), class: 'channel-confirmed', sort: true, cell: (row) => html`<${Short} at=${row.last_confirmed_at} />` },
+  { id: 'waiting', label: t('waiting'), align: 'end', class: 'channel-waiting', sort: true, cell: (row) => num(row.waiting || 0) },
+  { id: 'failed_24h', label: t('day'), align: 'end', class: 'channel-day', sort: true, cell: (row) => html`${num(row.sent_24h)} / <span class=${row.failed_24h ? 'some-failed' : ''}>${num(row.failed_24h)}</span>` },
 ];
 
 // To the minute or the day, so that ten columns fit; all of it on hover.
 const Short = ({ at }) => (at ? html`<time datetime=${at} title=${full(at)}>${isToday(at) ? clock(at).slice(0, 5) : day(at)}</time>` : '–');
 
-const Network = ({ of: row }) => html`<span class="row nowrap"><${Badge} tone=${row.network === 'sandbox' ? 'warn' : 'good'}>${row.network}<//>
-  ${row.restricted_until && html`<${Badge} tone="bad">${t('restricted')}<//>`}</span>`;
-
-// Bulk start and stop, a few at a time, with a result for each.
-
-const together = 4; // requests at once: a server with thousands of channels has other work too
-
-export function Bulk({ picked, results, rows }) {
-  const [run, setRun] = useState(null); // {n, done, failed}
-  const going = useRef(false);
-  useEffect(() => () => { going.current = false; }, []);
-  const codes = (rows || []).map((row) => row.code).filter((code) => picked.value.has(code));
-
-  const work = (verb) => async () => {
-    const n = codes.length;
-    if (verb === 'stop' && !await confirm({ title: t('stopTitle', { n }), text: t('stopText'), action: t('stop'), danger: true })) return;
-    const left = [...codes];
-    const outcomes = new Map();
-    results.value = outcomes;
-    going.current = true;
-    let failed = 0;
-    const next = async () => {
-      for (let code; going.current && (code = left.shift());) {
-        try {
-          await api.post(`/manage/channels/${code}/${verb}`);
-          outcomes.set(code, { good: true, text: t(`did.${verb}`) });
-        } catch (error) {
-          failed++;
-          outcomes.set(code, { text: error.message });
-        }
-        results.value = new Map(outcomes);
-        setRun({ n, done: outcomes.size, failed });
-      }
-    };
-    setRun({ n, done: 0, failed });
-    await Promise.all(Array.from({ length: together }, next));
-    going.current = false;
-    setRun({ n, done: outcomes.size, failed, over: true });
-    say(`${t('finished', { n: outcomes.size })} ${failed ? t('failures', { n: failed }) : ''}`);
-  };
-  const close = () => { setRun(null); results.value = new Map(); picked.value = new Set(); };
-
-  if (!codes.length && !run) return null;
-  return html`<div class="bulk" role="region" aria-label=${t('selected', { n: codes.length })} data-t="bulk">
-    ${run ? html`<progress max=${run.n} value=${run.done} aria-label=${t('running', { done: run.done, n: run.n })} />
-      <span>${run.over ? t('finished', { n: run.done }) : t('running', { done: run.done, n: run.n })}</span>
-      ${run.failed > 0 && html`<span class="some-failed">${t('failures', { n: run.failed })}</span>`}` : html`<strong>${t('selected', { n: codes.length })}</strong>`}
-    <span class="row">
-      ${run && !run.over ? html`<${Button} key="leave" small onClick=${() => { going.current = false; }}>${t('cancelRest')}<//>` : html`
-        <${Button} key="start" small icon="play" disabled=${!codes.length} onClick=${work('start')}>${t('start')}<//>
-        <${Button} key="stop" small icon="stop" disabled=${!codes.length} onClick=${work('stop')}>${t('stop')}<//>
-        <${Button} key="clear" small kind="quiet" onClick=${close}>${t('deselect')}<//>`}
-    </span>
-  </div>`;
-}
-
-export const Result = ({ of: result }) => result && html`<span class="state ${result.good ? 'good' : 'bad'} clip" title=${result.text}><${Icon} name=${result.good ? 'good' : 'bad'} size=${16} />${result.text}</span>`;
+// Only shown where there are both. The one that reaches real phones is marked.
+const Network = ({ of: row }) => (row.network === 'sandbox' ? html`<span class="muted">${row.network}</span>` : html`<${Badge} tone="good">${row.network}<//>`);
 
 // A new channel: in the sandbox, or on WhatsApp, where it is paired next.
 
@@ -179,7 +185,7 @@ export function NewChannel() {
 }
 
 function NewForm({ network }) {
-  const form = useForm({ network: network === 'whatsapp' ? network : 'sandbox', code: '', name: '' }, async (values) => {
+  const form = useForm({ network: network === 'whatsapp' ? network : 'sandbox', code: '', name: '', labels: '' }, async (values) => {
     const { data } = await api.post('/manage/channels', wanted(values));
     await reloadChannels();
     go(`/channels/${data.code}${data.network === 'sandbox' ? '' : '/pair'}`);
@@ -189,8 +195,9 @@ function NewForm({ network }) {
     <${Field} form=${form} name="network" label=${t('kind')} type="radio" options=${networks.map((name) => [name, t(name === 'sandbox' ? 'sandbox' : 'whatsapp')])} />
     <${Field} form=${form} name="code" label=${t('code')} hint=${t('codeHint')} required autofocus autocomplete="off" autocapitalize="off" spellcheck=${false} maxlength="32" class="mono" />
     <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autocomplete="off" maxlength="60" />
+    <${LabelsField} form=${form} />
     <div class="row"><${Submit} need="operator" form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/channels', body: wanted(form.values) }} /></div>
   <//>`;
 }
 
-const wanted = ({ network, code, name }) => ({ code, network, ...(name && { name }) });
+const wanted = ({ network, code, name, labels }) => ({ code, network, ...(name && { name }), ...(labelsOf(labels).length && { labels: labelsOf(labels) }) });

@@ -53,7 +53,7 @@ export default function Page({ route }) {
   return html`<div class="sign-in">
     <p class="brand">Parley</p>
     <h1>${t('title')}</h1>
-    ${problem && html`<${Note} kind="bad">${problem}<//>`}
+    ${problem ? html`<${Note} kind="bad">${problem}<//>` : route.query.ended && html`<${Note} title=${t('ended')}>${t('endedText')}<//>`}
     <p>${t('how')}</p>
     <${Code} text="parley open" />
     <p class="muted">${t('container')}</p>

@@ -1,7 +1,7 @@
 // What was sent and received, as it happens: found by a filter, and each with its whole story.
 import { html, useEffect, useMemo, useState } from '../view.js';
 import { href, matched, query, setQuery } from '../router.js';
-import { channels, selected, chosen, kept, lineOf, masked, channelBy } from '../state.js';
+import { channelsLoaded, several, selected, chosen, kept, lineOf, masked, channelBy, sandboxes } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, textsReady, duration } from '../i18n.js';
 import { Head, Empty, Failed, Loading, Note } from '../parts/card.js';
@@ -17,11 +17,15 @@ import { Time } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
 import { Who, Body, mask, phone, number } from '../parts/who.js';
 import { useFeed, keyOf, isKey } from './messages_feed.js';
+import { Export } from '../parts/export.js';
 import { api } from '../api.js';
 import { useForm, Form, Field, Submit, contactOf } from '../parts/form.js';
+import { ChannelField } from '../parts/channel_picker.js';
+import { ChannelHead } from '../parts/channel_tabs.js';
 
 const t = texts('messages');
 const core = texts('core');
+const kinds = texts('phone');
 
 const saved = kept('filters', ['status:failed', 'status:pending', 'direction:in']);
 
@@ -43,8 +47,9 @@ export default function Page() {
   const path = `/api/manage/messages?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`.replace(/\?$/, '');
 
   return html`
-    <${Head} title=${core('page.messages')} lead=${lead(rows, q)} actions=${html`
-      <${AsCode} request=${{ path }} /><${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
+    <${ChannelHead} current="messages" />
+    <${Head} title=${core('page.messages')} lead=${lead(rows, q, feed.more)} actions=${html`
+      <${Export} what=${core('page.messages')} path="/manage/messages/export" query=${asked} /><${AsCode} request=${{ path }} /><${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
     <div class="row">
       <${FilterInput} value=${q} onChange=${find} values=${useValues(rows)} label=${t('filter')} placeholder=${t('filterHint')} />
       <${Save} q=${q} />
@@ -54,7 +59,7 @@ export default function Page() {
     ${feed.load.error && rows && html`<${Failed} load=${feed.load} />`}
     <div class="feed" ...${hold.box} data-held=${hold.held ? 'true' : 'false'}>
       <${NewRows} n=${feed.fresh} onShow=${feed.show} />
-      <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${keyOf} columns=${columns} drawer=${drawer}
+      <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${keyOf} columns=${columns} drawer=${drawer} pure
         rowHref=${(row) => href('/messages', { q, ...drawer.at(keyOf(row)) })} rowClass=${(row) => row.status === 'FAILED' && 'failed-row'} empty=${!feed.more && empty(q)} />
     </div>
     ${feed.more && html`<div class="row end"><${Button} onClick=${feed.older}>${t(rows.length ? 'older' : 'searchOn')}<//></div>`}
@@ -89,20 +94,22 @@ function useDetail(wanted) {
 function useFullKey(id, rows) {
   useEffect(() => {
     // On the way to another page the address is that page's already.
-    if (!id || isKey(id) || !(rows && channels.value.length) || matched.value.name !== 'messages') return;
-    const code = rows.find((row) => row.message_id === id || row.id === id)?.channel || chosen.value.code;
-    setQuery({ open: `${code}.${id}` }, { replace: true });
-  }, [id, rows, channels.value]);
+    if (!id || isKey(id) || !rows || matched.value.name !== 'messages') return;
+    const name = (code) => { if (query.peek().open === id && matched.peek().name === 'messages') setQuery({ open: `${code}.${id}` }, { replace: true }); };
+    const row = rows.find((one) => one.message_id === id || one.id === id);
+    if (row) { name(row.channel); return; }
+    api.get('/manage/find', { query: { id, channel: selected.peek() } }).then(({ data }) => name(data.find((one) => one.message)?.channel || selected.peek() || chosen.peek()?.code || 'unknown')).catch(() => {});
+  }, [id, rows]);
 }
 
 // There is always a line, so that the filter stays where it is while somebody types in it.
-function lead(rows, q) {
+function lead(rows, q, more) {
   if (!rows) return '\u00a0';
   const out = leftOut(q);
   if (out.length) return t('leftOut', { words: html`<code>${out.join(' ')}</code>` });
   if (!q && !rows.length) return t('noneYet');
   const failed = rows.filter((row) => row.status === 'FAILED').length;
-  if (q) return t('found', { n: rows.length });
+  if (q) return t(more ? 'foundMore' : 'found', { n: rows.length });
   return failed ? t('someFailed', { n: failed, all: rows.length }) : t('noneFailed', { n: rows.length });
 }
 
@@ -110,8 +117,8 @@ function lead(rows, q) {
 function useValues(rows) {
   return useMemo(() => {
     const contacts = masked.value ? [] : [...new Set(rows?.map((row) => row.contact_id.split('@')[0]).filter(Boolean))].slice(0, 50);
-    return { status: choices.status, channel: channels.value.map((channel) => channel.code), to: contacts, from: contacts, type: choices.type, direction: choices.direction, after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
-  }, [rows, channels.value, masked.value]);
+    return { status: choices.status, channel: sandboxes.value.map((channel) => channel.code), to: contacts, from: contacts, type: choices.type, direction: choices.direction, after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
+  }, [rows, sandboxes.value, masked.value]);
 }
 
 function Save({ q }) {
@@ -123,7 +130,17 @@ function Save({ q }) {
 
 const Saved = ({ q }) => html`<nav class="chips" aria-label=${t('saved')}>
   <a class="chip" href=${href('/messages')} aria-current=${q ? undefined : 'true'}>${t('all')}</a>
-  ${saved.value.map((one) => html`<a key=${one} class="chip mono" href=${href('/messages', { q: one })} aria-current=${q === one ? 'true' : undefined}>${one}</a>`)}</nav>`;
+  ${saved.value.map((one) => html`<a key=${one} class="chip" title=${one} href=${href('/messages', { q: one })} aria-current=${q === one ? 'true' : undefined}>${words(one)}</a>`)}</nav>`;
+
+const typeName = (type) => (kinds.has(`kind.${type}`) ? kinds(`kind.${type}`) : type);
+const named = { status: (value) => core(`status.${value.toUpperCase()}`), direction: (value) => t(`direction.${value}`), type: typeName };
+
+/** A filter in the reader's words: "failed · Image". What has no words stays as it is. */
+function words(filter) {
+  const { text, ...rest } = parse(filter);
+  const said = Object.entries(rest).map(([key, value]) => named[key]?.(value) ?? `${key}:${value}`);
+  return [...said, ...(text ? [`“${text}”`] : [])].join(' · ') || filter;
+}
 
 const Between = ({ m }) => {
   const who = m.name ? html`<span title=${masked.value ? undefined : `${m.name} ${phone(m.contact_id)}`}><bdi>${mask(m.name)}</bdi></span>` : html`<${Who} number=${m.contact_id || m.group_id} />`;
@@ -134,8 +151,8 @@ const Between = ({ m }) => {
 const columns = [
   { id: 'time', get label() { return core('time'); }, cell: (m) => html`<${Time} at=${m.timestamp} />`, card: 'when' },
   { id: 'between', get label() { return t('between'); }, cell: (m) => html`<${Between} m=${m} />`, card: 'title', class: 'between-cell' },
-  { id: 'type', get label() { return t('type'); }, cell: (m) => (m.otp ? html`<${Badge} tone="accent">otp<//>` : m.type) },
-  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${lineOf(m)} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'textErased' : 'noText', { type: m.type })}</span>`), card: 'text', class: 'body-cell' },
+  { id: 'type', get label() { return t('type'); }, cell: (m) => (m.otp ? html`<${Badge} tone="accent">OTP<//>` : typeName(m.type)) },
+  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${lineOf(m)} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'textErased' : 'noText', { type: typeName(m.type) })}</span>`), card: 'text', class: 'body-cell' },
   { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
   { id: 'took', get label() { return t('after'); }, cell: (m) => (m.from_me && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''), align: 'end', wide: true },
   { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`, wide: true },
@@ -159,12 +176,13 @@ const close = () => setQuery({ send: null, to: null, from: null, reply: null });
 /** The dialog that ?send= opens; ?to=, ?from= and ?reply= fill it in. */
 export function SendDialog({ onSent }) {
   const { send, to, from, reply } = query.value;
-  if (!send || !chosen.value) return null;
+  if (!send || !channelsLoaded.value) return null;
   return html`<${Dialog} open title=${t('send')} onClose=${close}><${SendForm} to=${to} from=${from} reply=${reply} onSent=${onSent} /><//>`;
 }
 
 function SendForm({ to = '', from, reply, onSent }) {
-  const form = useForm({ channel: channelBy(from) ? from : chosen.value.code, to: to || (chosen.value.network === 'sandbox' ? '6281234567890' : ''), message: '' }, async (values) => {
+  const form = useForm({ channel: from || chosen.value?.code || '', to: to || (!from && chosen.value?.network === 'sandbox' ? '6281234567890' : ''), message: '' }, async (values) => {
+    if (!values.channel) throw { errors: { channel: [core('picker.choose')] } };
     const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: contactOf(values.to) }, { channel: values.channel });
     close();
     onSent();
@@ -173,13 +191,13 @@ function SendForm({ to = '', from, reply, onSent }) {
   const wanted = (values) => ({ contact_id: `${number(values.to)}@c.us`, message: values.message, ...(reply && { reply_to: reply }) });
   const { values } = form;
   return html`<${Form} form=${form}>
-    ${channelBy(values.channel)?.network !== 'sandbox' && html`<${Note} kind="warn">${t('realPhone')}<//>`}
+    ${values.channel && channelBy(values.channel)?.network !== 'sandbox' && html`<${Note} kind="warn">${t('realPhone')}<//>`}
     ${reply && html`<p class="muted">${t('replyTo')} <code>${reply}</code></p>`}
-    ${channels.value.length > 1 && html`<${Field} form=${form} name="channel" type="select" label=${core('page.channel')} options=${channels.value.map((one) => one.code)} />`}
+    ${several.value && html`<${ChannelField} form=${form} />`}
     <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('contact')} required autocomplete="off" />
     <${Field} form=${form} name="message" type="textarea" label=${t('text')} required autofocus maxlength="4096" />
     <div class="row"><${Submit} need="support" form=${form} icon="send">${t('sendNow')}<//>
-      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: channels.value.length > 1 && { 'X-Channel': values.channel }, body: wanted(values) }} /></div>
+      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: several.value && { 'X-Channel': values.channel }, body: wanted(values) }} /></div>
     <p class="hint"><a href=${href('/api-recipes')}>${t('otherKinds')}</a></p>
   <//>`;
 }

@@ -10,11 +10,11 @@ import { Facts, Note, Loading, Failed } from '../parts/card.js';
 import { Button, Copy, copyText } from '../parts/button.js';
 import { confirm } from '../parts/dialog.js';
 import { AsCode, Code } from '../parts/code.js';
-import { Tick } from '../parts/status.js';
-import { Time } from '../parts/time.js';
+import { Tick, eventName } from '../parts/status.js';
+import { Time, Said } from '../parts/time.js';
 import { Who, number, phone, mask } from '../parts/who.js';
 import { toast } from '../parts/toast.js';
-import { Bubble } from './phone_chat.js';
+import { Bubble, asBubble, excerpt, kindName, senderName } from '../parts/bubble.js';
 import { Result } from './webhooks_deliveries.js';
 
 const t = texts('messages');
@@ -75,20 +75,19 @@ function Actions({ m, path, open }) {
     const { data } = await api.post(request.path.slice(4), request.body, { channel: m.channel });
     toast(t('sentAgain'), { kind: 'good', action: { label: core('keys.open'), run: () => open(`${m.channel}.${data.message_id}`) } });
   };
-  const digits = number(m.contact_id);
   return html`<div class="row">
     <${Copy} small text=${m.message_id} what=${t('id')}>${t('copyID')}<//>
     <${AsCode} small request=${request || { path: `/api${path}?channel=${m.channel}` }} />
     ${request && html`<${Button} need="support" small icon="refresh" onClick=${again}>${t('again')}<//>`}
     ${!m.group_id && html`<${Button} need="support" small icon="reply" onClick=${() => reply(m)}>${t('reply')}<//>`}
-    ${digits && html`<${Button} small icon="messages" href=${channel?.network === 'sandbox' ? href(`/phone/${digits}`, { channel: m.channel }) : href('/messages', { q: `to:${digits}`, channel: m.channel })}>${t('chat')}<//>`}
+    <${Button} small icon="conversations" href=${href(`/conversations/${encodeURIComponent(m.channel)}/${encodeURIComponent(m.group_id || m.contact_id)}`, { message: m.id })}>${t('chat')}<//>
   </div>`;
 }
 
 function Why({ m }) {
   const { code = 'refused', message = '', until } = m.error || {};
   return html`<${Note} kind="bad" title=${t(`why.${code}`)}>
-    <p><bdi>${message}</bdi> <code>${code}</code></p>
+    <p><${Said} text=${message} /> <code>${code}</code></p>
     ${until && html`<p>${t('until', { time: html`<${Time} at=${until} ago />` })}</p>`}
     <p><b>${t('remedy')}</b> ${t(`do.${code}`)} <a href="/docs" target="_blank" rel="noopener">${core('docs')}</a></p>
   <//>`;
@@ -97,20 +96,18 @@ function Why({ m }) {
 /** The bubble on the other phone. What it answers is looked up. */
 function Seen({ m, path }) {
   const quoted = useLoad(async () => m.reply_to && (await api.get(`/manage/messages/${encodeURIComponent(m.reply_to)}`, { query: { channel: m.channel } }).catch(() => null))?.data, [m.reply_to]).data;
-  const asPhone = (one) => ({ ...one, from_phone: !one.from_me, deleted: one.status === 'DELETED', links: [], codes: [], votes: one.poll?.options.filter((option) => option.votes).map((option) => option.name) || [], media: one.media && { ...one.media, waveform: [] } });
-  const shown = asPhone(m);
-  const absent = m.media && m.media.status !== 'ready';
-  if (m.type !== 'poll' && (!m.media || absent) && !m.location) shown.type = 'text'; // what it carried is not kept, or not there yet
-  if (!m.body && shown.type === 'text' && !shown.deleted) shown.body = t(m.type === 'text' ? 'textErased' : 'noText', { type: m.type });
   const file = () => api.blob(`${path}/media`, { query: { channel: m.channel } });
-  return html`<div class="as-seen"><${Bubble} m=${shown} quoted=${quoted && asPhone(quoted)} who=${{ phone: mask(m.name || phone(m.contact_id)), channel: m.channel }} where=${{ file }} />
-    ${absent && html`<p class="muted">${t(`media.${m.media.status}`)}</p>`}</div>`;
+  const shown = asBubble(m);
+  const author = (one) => (one.from_me ? m.channel : mask(m.name || phone(m.contact_id)));
+  const quote = m.reply_to && (quoted ? { who: author(quoted), text: excerpt(asBubble(quoted)) } : {});
+  return html`<div class="as-seen"><${Bubble} m=${{ ...shown, votes: m.poll?.options.filter((option) => option.votes).map((option) => option.name) || [] }}
+    own=${!m.from_me} author=${author(m)} status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status} quote=${quote} file=${file} /></div>`;
 }
 
 function Line({ m }) {
   const begun = Date.parse(m.timeline[0].at);
   return html`<ol class="line">${m.timeline.map((step, i) => html`<li key=${i}>
-    <${Tick} status=${step.status} at=${step.at} /><${Time} at=${step.at} />
+    ${step.edited ? html`<span>${core('edited')}</span>` : html`<${Tick} status=${step.status} at=${step.at} />`}<${Time} at=${step.at} />
     <span class="muted mono-num">${i > 0 && `+ ${duration(Math.max(0, Date.parse(step.at) - Date.parse(m.timeline[i - 1].at)))}`}${i > 1 && ` · ${t('inAll', { time: duration(Math.max(0, Date.parse(step.at) - begun)) })}`}</span></li>`)}</ol>`;
 }
 
@@ -121,10 +118,11 @@ const facts = (m) => [
   [core('page.channel'), html`<a href=${href(`/channels/${m.channel}`)}>${m.channel}</a>`],
   [t('contact'), m.contact_id && html`<${Who} number=${m.contact_id} name=${m.name} both />`],
   [t('group'), m.group_id && html`<span class="mono">${m.group_id}</span>`],
-  [t('type'), m.otp ? `${m.type} · otp` : m.type],
+  [t('type'), m.otp ? `${kindName(m.type)} · OTP` : kindName(m.type)],
   [t('replyTo'), m.reply_to && html`<a class="mono" href=${href('/messages', { open: `${m.channel}.${m.reply_to}` })}>${m.reply_to}</a>`],
   [t('file'), m.media && html`<bdi>${mask(m.media.filename || m.type)}</bdi> <span class="muted">${m.media.mimetype} · ${bytes(m.media.bytes)}</span>`],
   [t('contacts'), m.contacts?.length > 0 && m.contacts.map((card) => html`<bdi>${mask(card.name)}</bdi> <${Copy} text=${card.vcard} what=${t('contacts')} /> `)],
+  [t('sentBy'), m.sent_by && t(`sentBy.${m.sent_by.kind}`, { name: html`<bdi>${senderName(m.sent_by)}</bdi>` })],
   [t('request'), m.request_id && html`<${Mono} text=${m.request_id} what=${t('request')} />`],
   [t('key'), m.idempotency_key && html`<${Mono} text=${m.idempotency_key} what=${t('key')} />`],
 ];
@@ -132,5 +130,5 @@ const facts = (m) => [
 function Caused({ m }) {
   if (!m.deliveries.length) return html`<p class="muted">${t('noDeliveries')}</p>`;
   return html`<ul class="caused">${m.deliveries.map((d) => html`<li key=${d.id}>
-    <a href=${href('/webhooks/deliveries', { open: d.id })}>${d.type}</a> <span class="muted clip">${d.url}</span><${Result} d=${d} /></li>`)}</ul>`;
+    <a href=${href('/webhooks/deliveries', { open: d.id })}>${eventName(d.type)}</a> <span class="muted clip">${d.url}</span><${Result} d=${d} /></li>`)}</ul>`;
 }

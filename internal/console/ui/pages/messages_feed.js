@@ -2,7 +2,7 @@
 import { useState, useEffect, useRef } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
-import { channels, now } from '../state.js';
+import { now } from '../state.js';
 import { toQuery } from '../parts/filter.js';
 import { number } from '../parts/who.js';
 import { say } from '../parts/toast.js';
@@ -30,11 +30,10 @@ async function search(filter, cursor) {
   }
 }
 
-// An id is looked up on the channel that is named, or on every one.
+// An id is looked up on the channel that is named, or on all. The id of an event finds its message.
 async function lookUp({ id, channel }) {
-  const codes = channel ? [channel] : channels.value.map((one) => one.code);
-  const found = await Promise.allSettled(codes.map((code) => api.get(`/manage/messages/${encodeURIComponent(id)}`, { query: { channel: code } })));
-  return { rows: found.filter((one) => one.value).map((one) => one.value.data), cursor: null };
+  const { data } = await api.get('/manage/find', { query: { id, channel } });
+  return { rows: data.filter((one) => one.message).map((one) => one.message), cursor: null };
 }
 
 const find = (filter, cursor) => (filter.id ? lookUp(filter) : search(filter, cursor));
@@ -49,7 +48,7 @@ function wanted(filter, m) {
 
 const rowOf = ({ channel, timestamp, data }, names) => ({
   channel, message_id: data.message_id, id: data.id, contact_id: data.contact_id || '', group_id: data.group_id || null, name: names.get(data.contact_id) || '', from_me: data.from_me === 'true', type: data.type,
-  body: data.body, status: data.status, error: data.error || null, timestamp: data.timestamp, updated_at: timestamp, request_id: null, otp: false,
+  body: data.body, status: data.status, error: data.error || null, timestamp: data.timestamp, updated_at: timestamp, edited_at: data.edited_at || null, request_id: null, otp: false,
 });
 
 // The later version wins: an event may overtake a response.
@@ -94,7 +93,7 @@ export function useFeed(filter, held) {
     const list = [...last].map(([key, event]) => [key, rowOf(event, names)]).filter(([key, row]) => known.has(key) || wanted(now_.current.filter, row));
     const fill = new Map([...was.rows, ...was.fresh].filter((row) => last.has(keyOf(row))).map((row) => [keyOf(row), row]));
     // An event does not tell everything that the list has.
-    const whole = list.map(([key, row]) => (known.has(key) ? { ...fill.get(key), status: row.status, error: row.error, updated_at: row.updated_at, ...(row.status === 'DELETED' && { body: '' }) } : row));
+    const whole = list.map(([key, row]) => (known.has(key) ? { ...fill.get(key), status: row.status, error: row.error, updated_at: row.updated_at, ...(row.status === 'DELETED' && { body: '' }), ...(row.edited_at && row.status !== 'DELETED' && { body: row.body, edited_at: row.edited_at }) } : row));
     const added = list.filter(([key]) => !known.has(key)).map(([, row]) => row);
     if (added.length) tell(added);
     if (added.length || wantsCodes(now_.current.filter)) refresh(); // an event does not say that it is of a code
@@ -117,7 +116,7 @@ export function useFeed(filter, held) {
   useEffect(() => () => { clearTimeout(timer.current); timer.current = 0; }, []);
   useEffect(() => { if (latest.current.rows && !document.hidden) refresh(); }, [now.value]);
 
-  useEvents(['message.received', 'message.status', 'message.deleted'], (events) => {
+  useEvents(['message.received', 'message.status', 'message.deleted', 'message.edited'], (events) => {
     if (load.loading) early.current.push(...events);
     if (latest.current.rows) change((was) => hear(was, events));
   });

@@ -2,14 +2,14 @@
 import { html, useState, useEffect, useRef } from '../view.js';
 import { api } from '../api.js';
 import { href, setQuery, query } from '../router.js';
-import { chosen, selected, channelsLoaded } from '../state.js';
+import { chosen, channelsLoaded } from '../state.js';
 import { texts, duration, clock } from '../i18n.js';
 import { Head, Card, Note, Empty, Loading, Failed, Tabs } from '../parts/card.js';
 import { Button } from '../parts/button.js';
 import { AsCode, Code } from '../parts/code.js';
 import { useForm, Form, Field, Submit, contactOf } from '../parts/form.js';
 import { number, mask } from '../parts/who.js';
-import { usePhones, sandboxes, stranger, nameOf } from './phone_list.js';
+import { usePhones, stranger, nameOf } from './phone_list.js';
 import { Chat } from './phone_chat.js';
 import { LoginPage, Trouble } from './otp_login.js';
 import { useEvents } from '../live.js';
@@ -18,7 +18,7 @@ import { Icon } from '../parts/icon.js';
 const t = texts('otp');
 
 export default function Page({ route }) {
-  const channel = selected.value ? chosen.value : sandboxes()[0] || chosen.value;
+  const channel = chosen.value;
   if (!channel) return html`<${Head} title=${t('title')} />${channelsLoaded.value ? html`<${Empty} icon="otp" title=${t('noChannel')}><${Button} kind="primary" href=${href('/channels')}>${t('toChannels')}<//><//>` : html`<${Loading} />`}`;
   return html`<${Playground} key=${channel.code} channel=${channel} kind=${route.query.kind === 'link' ? 'link' : 'code'} />`;
 }
@@ -129,6 +129,9 @@ export function useStory(channel) {
   const add = (id, more = {}) => setSteps((was) => (was.some((step) => step.id === id && !more.again) ? was : [...was, { id, at: Date.now(), ...more }]));
   const note = (outcome) => setOutcomes((was) => [{ key: Date.now() + Math.random(), at: Date.now(), ...outcome }, ...was].slice(0, 20));
 
+  // The next event may come before this is drawn.
+  const end = (ended, why) => { now.current = { ...now.current, ended, why }; setRun(now.current); };
+
   useEvents(['message.status', 'message.received', 'otp.'], (events) => {
     for (const { type, channel: of, data, id: event } of events) {
       const { current } = now;
@@ -136,6 +139,7 @@ export function useStory(channel) {
       if (type.startsWith('otp.')) {
         if (data.id !== current.answer.id) continue;
         const outcome = type.slice(4);
+        if (current.ended === 'not_sent') continue; // said already
         if (outcome !== 'failed') setRun((was) => ({ ...was, ended: outcome }));
         add(outcome, { reason: data.reason, tone: outcome === 'approved' ? 'good' : 'bad', again: outcome === 'failed' });
         if (current.callback && outcome !== 'expired') callbackOf(event, add, () => now.current === current || now.current?.answer === current.answer);
@@ -144,7 +148,10 @@ export function useStory(channel) {
         if (data.from_me !== 'true') continue;
         // The first message to the contact is the code; after a link was answered, it is the answer.
         ids.current.message ||= data.id;
-        if (current.kind === 'code' && ids.current.message === data.id && data.status !== 'PENDING') add(data.status.toLowerCase(), { reason: data.error?.message, tone: data.status === 'FAILED' ? 'bad' : '' });
+        if (current.kind === 'code' && ids.current.message === data.id && data.status !== 'PENDING') {
+          if (data.status === 'FAILED') end('not_sent', data.error?.message);
+          add(data.status.toLowerCase(), { reason: data.error?.message, tone: data.status === 'FAILED' ? 'bad' : '' });
+        }
         if (current.kind === 'link' && data.status === 'SENT') add('answered', { again: true });
       }
     }
@@ -158,7 +165,7 @@ export function useStory(channel) {
       setSteps([{ id: next.kind === 'code' ? 'requested' : 'created', at: Date.now() }]);
       setOutcomes([]);
     },
-    end: (ended) => setRun((was) => ({ ...was, ended })),
+    end,
   };
 }
 

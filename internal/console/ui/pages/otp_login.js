@@ -26,6 +26,7 @@ export function LoginPage({ channel, kind, story, real, codes, openPhone, tap, r
   return html`<${Card} title=${t('login')} class="otp-login" actions=${kind === 'code' && html`<${AsCode} small request=${{ method: 'POST', path: '/api/otp/code/validate', headers: { 'X-Channel': channel }, body: { contact_id: contact, code: '123456' } }} />`}>
     ${!mine ? html`<${Empty} title=${t(kind === 'code' ? 'nobody' : 'nobodyLink')}>${!real && contact.length > 5 && html`<${Demo} request=${request} contact=${contact} />`}<//>`
       : mine.ended === 'approved' ? html`<${Approved} run=${mine} called=${story.steps.findLast((step) => step.id === 'callback')} />`
+        : mine.ended === 'not_sent' ? html`<${Note} kind="bad" title=${t('notSent')}><bdi lang="en">${mine.why}</bdi> ${t('notSentDo')}<//>`
         : kind === 'code' ? html`<${CodeEntry} channel=${channel} story=${story} run=${mine} codes=${codes} />`
           : html`<${LinkEntry} run=${mine} real=${real} openPhone=${openPhone} tap=${tap} />`}
   <//>`;

@@ -11,12 +11,14 @@ import { Head, Empty, Loading, Failed, Card, Note } from '../parts/card.js';
 import { Button, IconButton } from '../parts/button.js';
 import { Dialog, confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
+import { Face } from '../parts/face.js';
 import { Time } from '../parts/time.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { AsCode } from '../parts/code.js';
 import { phone, number, mask } from '../parts/who.js';
 import { usePhones, stranger, nameOf } from './phone_list.js';
-import { Chat, excerpt } from './phone_chat.js';
+import { Chat } from './phone_chat.js';
+import { excerpt } from '../parts/bubble.js';
 import { toast } from '../parts/toast.js';
 
 const t = texts('phone');
@@ -90,7 +92,7 @@ function Screen({ phones, digits, to, docked, alone, onPick, draft, onDraftSent 
   return html`<section class=${classes('screen', docked && 'docked', alone && 'alone')} aria-label=${t('phoneOf', { name: nameOf(device) })}>
     <header class="screen-head">
       ${channel && several && html`<${IconButton} icon="left" label=${t('chats')} onClick=${() => onPick({ to: null })} />`}
-      <${Face} device=${device} />
+      <${DeviceFace} device=${device} />
       <div class="grow">${docked || alone ? html`<label><span class="sr">${t('phone')}</span><select value=${digits} onChange=${(event) => onPick({ number: event.target.value, to })}>
           ${[...phones.faces.slice(0, 200), ...(phones.find(digits) ? [] : [device])].map((one) => html`<option key=${one.number} value=${one.number} selected=${one.number === digits}>${nameOf(one)}</option>`)}</select></label>`
         : html`<h2 class="clip"><bdi>${nameOf(device)}</bdi></h2>`}
@@ -126,13 +128,7 @@ function Chats({ phones, digits, onPick }) {
   </ul>`;
 }
 
-/** The first character as people see it, which may be made of several; undefined for an empty text. */
-const initial = (text) => [...new Intl.Segmenter().segment(text)][0]?.segment.toUpperCase();
-
-function Face({ device }) {
-  const letters = masked.value ? '•' : initial(device.name) || device.number.slice(-2);
-  return html`<span class=${classes('face', !(device.online && device.on_network) && 'away')} data-hue=${[...device.number].reduce((sum, digit) => sum + Number(digit), 0) % 6} aria-hidden="true">${letters}</span>`;
-}
+const DeviceFace = ({ device }) => html`<${Face} id=${device.number} name=${device.name} away=${!(device.online && device.on_network)} />`;
 
 function Faces({ phones, digits }) {
   const [wanted, setWanted] = useState('');
@@ -147,7 +143,7 @@ function Faces({ phones, digits }) {
   const faces = !text && current && !first.includes(current) ? [current, ...first] : first;
   return html`<div class="faces">
     <nav aria-label=${t('phones')} ref=${row}>${faces.map((one) => html`<a key=${one.number} href=${href(`/phone/${one.number}`)} aria-current=${one.number === digits ? 'page' : undefined}>
-      <${Face} device=${one} /><span class="clip" title=${mask(phone(one.number))}>${one.name ? mask(one.name) : `…${mask(one.number.slice(-6))}`}</span>${fresh.value.has(one.number) && one.number !== digits && html`<i class="news"><span class="sr">${t('unread')}</span></i>`}</a>`)}</nav>
+      <${DeviceFace} device=${one} /><span class="clip" title=${mask(phone(one.number))}>${one.name ? mask(one.name) : `…${mask(one.number.slice(-6))}`}</span>${fresh.value.has(one.number) && one.number !== digits && html`<i class="news"><span class="sr">${t('unread')}</span></i>`}</a>`)}</nav>
     <button type="button" class="new-face" onClick=${() => setMaking(true)}><span class="face plus" aria-hidden="true"><${Icon} name="plus" /></span><span>${t('newPhone')}</span></button>
     ${phones.faces.length > mostFaces && html`<label class="filter"><${Icon} name="search" /><span class="sr">${t('findPhone')}</span>
       <input type="search" data-search placeholder=${t('findPhone')} value=${wanted} onInput=${(event) => setWanted(event.target.value)} /></label>`}

@@ -2,17 +2,14 @@
 import { useMemo, useRef } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
-import { channels, selected } from '../state.js';
+import { sandboxes, selected } from '../state.js';
 import { phone, number, mask } from '../parts/who.js';
 
 const mostChannels = 10; // whose phones are shown together; a picked channel is always shown
 
-/** The channels with simulated phones, in the order in which they were made. Those that only keep history have none. */
-export const sandboxes = () => channels.value.filter((channel) => channel.network === 'sandbox' && !channel.archive_of).sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
-
 /** The sandbox channels on show, their phones, and how to find one. to: a channel that must be among them. */
 export function usePhones(to) {
-  const all = sandboxes().map((channel) => channel.code);
+  const all = sandboxes.value.map((channel) => channel.code);
   const shown = all.includes(selected.value) ? [selected.value] : [...new Set([...all.filter((code) => code === to), ...all.slice(0, mostChannels)])].sort((a, b) => all.indexOf(a) - all.indexOf(b));
   const load = useLoad(() => Promise.all(shown.map(async (channel) => (await api.get('/sandbox/phones', { channel })).data.map((one) => ({ ...one, name: one.name.trim(), channel })))), [shown.join()]);
   const list = load.data?.flat();

@@ -2,7 +2,7 @@
 import { html, signal, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href } from '../router.js';
-import { channels, chosen, selected, channelsLoaded, pinned } from '../state.js';
+import { several, chosen, channelsLoaded, pinned } from '../state.js';
 import { texts, duration } from '../i18n.js';
 import { Head, Card, Empty, Loading, Note } from '../parts/card.js';
 import { Button } from '../parts/button.js';
@@ -20,7 +20,7 @@ const to = signal(''); // whom the reader wrote to last, whatever the recipe
 
 export default function Page({ route }) {
   const recipe = recipes.find((one) => one.id === route.params.recipe) || recipes[0];
-  const channel = selected.value ? chosen.value : channels.value.find((one) => one.network === 'sandbox') || chosen.value;
+  const channel = chosen.value;
   const sandbox = channel?.network === 'sandbox';
   return html`
     <${Head} title=${core('page.recipes')} lead=${channel && t(sandbox ? 'lead' : 'leadReal', { channel: channel.code })} actions=${html`
@@ -49,7 +49,7 @@ function Recipe({ recipe, channel, sandbox }) {
   const messages = found.data?.filter((row) => !('contact_id' in values) || number(row.contact_id) === number(values.contact_id));
   const newest = messages?.[0]?.id;
   const { path, query, body } = requestOf(recipe, values, newest);
-  const request = { method: recipe.method, path: `/api${path}${query ? `?${new URLSearchParams(query)}` : ''}`, headers: channels.value.length > 1 ? { 'X-Channel': channel } : {}, body };
+  const request = { method: recipe.method, path: `/api${path}${query ? `?${new URLSearchParams(query)}` : ''}`, headers: several.value ? { 'X-Channel': channel } : {}, body };
   const change = { ...form, set: (name, value) => { if (name === 'contact_id') to.value = value; form.set(name, value); } };
   return html`<div class="grid2">
     <${Card} title=${t(`recipe.${recipe.id}`)} actions=${html`<code>${recipe.method} /api${recipe.path}</code>`}>

@@ -2,7 +2,7 @@
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { selected, now, channels, chosen, server, may, roles } from '../state.js';
+import { selected, now, fleet, chosen, server, may, roles } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, duration } from '../i18n.js';
 import { Head, Empty, Facts, Note } from '../parts/card.js';
@@ -11,10 +11,12 @@ import { Button, Copy } from '../parts/button.js';
 import { AsCode, Code } from '../parts/code.js';
 import { useDrawer, Drawer, confirm, Dialog } from '../parts/dialog.js';
 import { toast } from '../parts/toast.js';
+import { Icon } from '../parts/icon.js';
 import { Badge } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { tick } from '../checklist.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
+import { ChannelField } from '../parts/channel_picker.js';
 
 const t = texts('tokens');
 const core = texts('core');
@@ -50,7 +52,8 @@ export default function Page() {
   const load = useLoad(() => api.get('/manage/tokens'), [now.value - (now.value % every)]);
   const all = load.data?.data.filter((token) => !selected.value || !token.channel || token.channel === selected.value);
   const working = all?.filter(works);
-  const rows = ended ? all?.filter((token) => !works(token)) : working;
+  const words = (query.value.q || '').trim().toLowerCase();
+  const rows = (ended ? all?.filter((token) => !works(token)) : working)?.filter((token) => !words || textOf(token).includes(words));
   const drawer = useDrawer(all, (token) => token.id);
   const create = () => setQuery({ new: '1' });
   useKeys([['n', t('create'), create, 'owner']]);
@@ -59,12 +62,16 @@ export default function Page() {
     <${Head} title=${core('page.tokens')} lead=${working && lead(working)} actions=${html`
       <${AsCode} request=${{ path: '/api/manage/tokens' }} /><${Button} need="owner" kind="primary" icon="plus" onClick=${create}>${t('create')}<//>`} />
     ${all?.length > 0 && html`<nav class="chips" aria-label=${t('which')}>${[['', working.length], ['ended', all.length - working.length]].map(([show, n]) => html`
-      <a key=${show} class="chip" href=${href('/tokens', { show })} aria-current=${show === (ended ? 'ended' : '') ? 'page' : undefined}>${t(show || 'working')} <span class="count">${n}</span></a>`)}</nav>`}
+      <a key=${show} class="chip" href=${href('/tokens', { show, q: query.value.q })} aria-current=${show === (ended ? 'ended' : '') ? 'page' : undefined}>${t(show || 'working')} <span class="count">${n}</span></a>`)}
+      <label class="find"><${Icon} name="search" size=${16} /><input type="search" data-search aria-label=${t('search')} placeholder=${t('search')} value=${query.value.q || ''} maxlength="100"
+        onInput=${(event) => setQuery({ q: event.target.value }, { replace: true })} /></label></nav>`}
     <${Table} label=${core('page.tokens')} load=${load} rows=${rows} rowKey=${(token) => token.id} drawer=${drawer} columns=${columns(load.reload)}
-      rowHref=${(token) => href('/tokens', { show: ended ? 'ended' : null, ...drawer.at(token.id) })} empty=${html`<${None} ended=${ended} create=${create} />`} />
+      rowHref=${(token) => href('/tokens', { show: ended ? 'ended' : null, q: query.value.q, ...drawer.at(token.id) })} empty=${words ? html`<${Empty} icon="tokens" title=${t('noMatch')}><${Button} onClick=${() => setQuery({ q: null })}>${core('clearFilter')}<//><//>` : html`<${None} ended=${ended} create=${create} />`} />
     <${Drawer} drawer=${drawer} title=${open?.name || drawer.id}>${open ? html`<${Details} token=${open} reload=${load.reload} />` : all && html`<p>${t('gone')}</p>`}<//>
     <${NewToken} onDone=${load.reload} />`;
 }
+
+const textOf = ({ id, name, kind, role, channel, last_used_from: from, user_agent: agent }) => [id, name, kind, role, channel, from, agent].filter(Boolean).join(' ').toLowerCase();
 
 function lead(working) {
   const count = (hint) => working.filter((token) => hintOf(token) === hint).length;
@@ -162,16 +169,17 @@ const wanted = ({ name, kind, channel, role, days }) => ({
 });
 
 function NewForm({ onDone }) {
-  const codes = channels.value.map((one) => one.code);
-  const form = useForm({ name: '', kind: codes.length ? 'channel' : 'admin', channel: chosen.value?.code || '', role: 'viewer', days: '' }, async (values) => {
+  const some = fleet.value?.all !== 0;
+  const form = useForm({ name: '', kind: some ? 'channel' : 'admin', channel: chosen.value?.code || '', role: 'viewer', days: '' }, async (values) => {
+    if (values.kind === 'channel' && !values.channel) throw { errors: { channel: [core('picker.choose')] } };
     const { data } = await api.post('/manage/tokens', wanted(values));
     onDone(data);
   });
   const { kind } = form.values;
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autofocus autocomplete="off" maxlength="100" />
-    <${Field} form=${form} name="kind" label=${t('kind')} type="radio" options=${['channel', 'global', 'admin'].filter((one) => one !== 'channel' || codes.length).map((one) => [one, html`<b>${t(`kind.${one}`)}</b> <span class="muted">${t(`can.${one}`)}</span>`])} />
-    ${kind === 'channel' && html`<${Field} form=${form} name="channel" label=${core('page.channel')} type="select" options=${codes} />`}
+    <${Field} form=${form} name="kind" label=${t('kind')} type="radio" options=${['channel', 'global', 'admin'].filter((one) => one !== 'channel' || some).map((one) => [one, html`<b>${t(`kind.${one}`)}</b> <span class="muted">${t(`can.${one}`)}</span>`])} />
+    ${kind === 'channel' && html`<${ChannelField} form=${form} />`}
     ${kind === 'admin' && html`<${Field} form=${form} name="role" label=${t('role')} type="select" options=${roleOptions()} />`}
     <${Field} form=${form} name="days" path="expires_at" label=${t('ends')} type="select" options=${[['', t('never')], ...lives.map((days) => [String(days), t('after', { time: duration(days * dayLong) })])]} />
     ${kind === 'admin' && form.values.role === 'owner' && html`<${Note} kind="warn">${t('adminHint')}<//>`}

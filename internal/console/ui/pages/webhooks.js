@@ -1,5 +1,5 @@
 // Webhooks and their deliveries.
-import { html } from '../view.js';
+import { html, lazy } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
 import { selected, now } from '../state.js';
@@ -13,9 +13,12 @@ import { AsCode, Code } from '../parts/code.js';
 import { useDrawer, Drawer } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { Time } from '../parts/time.js';
-import { Endpoint, EndpointForm } from './webhooks_endpoint.js';
 import { Deliveries, Result } from './webhooks_deliveries.js';
+import { ChannelHead } from '../parts/channel_tabs.js';
 import NotFound from './notfound.js';
+
+const Endpoint = lazy(() => import('./webhooks_endpoint.js').then((module) => module.Endpoint));
+const EndpointForm = lazy(() => import('./webhooks_endpoint.js').then((module) => module.EndpointForm));
 
 const t = texts('webhooks');
 const core = texts('core');
@@ -32,7 +35,8 @@ export default function Page({ route }) {
   useKeys([['n', t('add'), () => setQuery({ new: '1' }), 'operator']]);
   if (route.params.id && route.params.id !== 'deliveries') return html`<${NotFound} route=${route} />`;
   return html`
-    <${Head} title=${core('page.webhooks')} lead=${rows && lead(rows)} actions=${html`
+    <${ChannelHead} current="webhooks" />
+    <${Head} title=${core('page.webhooks')} lead=${rows ? lead(rows) : '\u00a0'} actions=${html`
       <${AsCode} request=${{ path: `/api/manage/${onDeliveries ? 'deliveries' : 'webhooks'}` }} /><${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//>`} />
     <${Tabs} label=${core('page.webhooks')} current=${onDeliveries ? 'deliveries' : 'endpoints'} tabs=${[
       { id: 'endpoints', label: t('endpoints'), href: href('/webhooks'), count: rows?.length },
@@ -84,7 +88,7 @@ export function State({ row }) {
 const columns = (figures) => [
   { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} />`, sort: (row) => ['off', 'failing', 'on'].indexOf(stateOf(row)), card: 'status' },
   { id: 'url', label: t('address'), cell: (row) => html`<bdi class="clip">${row.url}</bdi>`, sort: (row) => row.url, card: 'title', class: 'url-cell' },
-  { id: 'channel', label: core('page.channel'), cell: (row) => row.channel || html`<span class="muted">${t('every')}</span>`, card: 'meta' },
+  { id: 'channel', label: core('page.channel'), cell: (row) => (row.channel ? html`<span class="clip" title=${row.channel}>${row.channel}</span>` : html`<span class="muted">${t('every')}</span>`), card: 'meta', class: 'channel-cell' },
   { id: 'events', label: t('events'), cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>` : html`<span class="muted">${t('every')}</span>`), wide: true },
   { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return stateOf(row) === 'failing' ? html`<span class="state warn">${t('failures', { n: row.failures })}</span>` : f?.all ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
   { id: 'last', label: t('last'), cell: (row) => { const last = figures.get(row.id)?.last; return last ? html`<${Result} d=${last} />` : '–'; }, card: 'text' },

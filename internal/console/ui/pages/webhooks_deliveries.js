@@ -1,20 +1,21 @@
-// Deliveries to webhooks and callbacks. Failed ones can be replayed one by one or all at once.
-import { html, useState, useEffect, useRef } from '../view.js';
+// Deliveries to webhooks and callbacks. Waiting ones can be retried now, finished ones replayed: one, some or all.
+import { html, useState, useEffect, useRef, useSignal } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { selected, now } from '../state.js';
+import { selected, now, may } from '../state.js';
 import { texts, num, duration } from '../i18n.js';
 import { Table } from '../parts/table.js';
 import { Button, Copy } from '../parts/button.js';
 import { Empty, Failed, Facts, Loading } from '../parts/card.js';
 import { confirm, useDrawer, Drawer } from '../parts/dialog.js';
 import { useHold, useHeldRows, NewRows } from '../parts/hold.js';
-import { Badge } from '../parts/status.js';
+import { Badge, EventType, eventName } from '../parts/status.js';
 import { Time, Left } from '../parts/time.js';
 import { useKeys } from '../keys.js';
 import { AsCode, Code, CodeTabs } from '../parts/code.js';
 import { Who, mask } from '../parts/who.js';
 import { toast } from '../parts/toast.js';
+import { Export } from '../parts/export.js';
 
 const t = texts('deliveries');
 
@@ -26,6 +27,7 @@ const spans = { '1h': 3600, '24h': 86_400, '7d': 604_800 };
 
 const sinceOf = (span) => (spans[span] ? new Date(Date.now() - spans[span] * 1000).toISOString() : undefined);
 const keyOf = (row) => row.id;
+const blank = { failed: 0, retrying: 0, waiting: 0 }; // chips that will have a count keep room for it
 
 export function Deliveries({ webhooks }) {
   const { state = 'all', webhook, since } = query.value;
@@ -48,37 +50,46 @@ export function Deliveries({ webhooks }) {
   const reload = () => Promise.all([load.reload(), counts.reload()]);
   const lookAgain = useSoon(rows?.some(isDue), load.data, reload);
   const drawer = useDrawer(rows, keyOf);
+  const picked = useSignal(new Set());
+  useEffect(() => { if (picked.value.size) picked.value = new Set(); }, [about]); // what is not seen must not be resent
+  const done = () => { lookAgain(); return reload().then(show); };
   const at = (more) => href('/webhooks/deliveries', { webhook, since, state: state === 'all' ? undefined : state, ...more });
   const count = counts.data || {};
+  // The bars above the list come first: it must not move when they do.
+  const ready = counts.error || load.error || (counts.data && webhooks);
   const filtered = state !== 'all' || webhook || since;
   const failing = webhooks?.some((one) => one.failing_since && (!webhook || one.id === webhook));
   return html`
     <div class="spread delivery-filters">
-      <nav class="chips" aria-label=${t('filter')}>${states.map((one) => html`<a key=${one} class="chip" href=${at({ state: one })} aria-current=${one === state ? 'true' : undefined}>${t(`show.${one}`)}${count[one] != null && html` <span class="count">${num(count[one])}</span>`}</a>`)}</nav>
+      <nav class="chips" aria-label=${t('filter')}>${states.map((one) => html`<a key=${one} class="chip" href=${at({ state: one })} aria-current=${one === state ? 'true' : undefined}>${t(`show.${one}`)}${one in (counts.data || blank) && html` <span class="count">${num(count[one])}</span>`}</a>`)}</nav>
       <div class="row">
         ${webhooks?.length > 0 && html`<select class="pick-one" aria-label=${t('endpoint')} value=${webhook || ''} onChange=${(event) => setQuery({ webhook: event.target.value })}>
           <option value="">${t('everyEndpoint')}</option>${webhooks.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === webhook}>${one.url}</option>`)}</select>`}
         <select class="pick-one" aria-label=${t('since')} value=${since || ''} onChange=${(event) => setQuery({ since: event.target.value })}>
           <option value="">${t('anyTime')}</option>${Object.keys(spans).map((one) => html`<option key=${one} value=${one} selected=${one === since}>${t(`span.${one}`)}</option>`)}</select>
+        <${Export} what=${t('title')} path="/manage/deliveries/export" query=${{ ...which, since: sinceOf(since), state: state === 'all' ? undefined : state }} />
       </div>
     </div>
-    <${Bulk} which=${which} since=${since} counts=${counts.data} onDone=${() => { lookAgain(); return reload().then(show); }} />
+    <${Bulk} which=${which} since=${since} counts=${counts.data} onDone=${done} />
+    <${Waiting} webhooks=${webhooks?.filter((one) => one.enabled && (!webhook || one.id === webhook))} counts=${counts.data} onDone=${done} />
+    <${Picked} picked=${picked} rows=${rows} onDone=${done} />
     ${load.error && rows && html`<${Failed} load=${load} />`}
-    <div ...${hold.box} class="deliveries"><${NewRows} n=${fresh} onShow=${show} />
+    ${!ready ? html`<${Loading} rows=${6} />` : html`<div ...${hold.box} class="deliveries"><${NewRows} n=${fresh} onShow=${show} />
       <${Table} label=${t('title')} load=${load} rows=${rows} rowKey=${keyOf} drawer=${drawer} rowHref=${(row) => at(drawer.at(row.id))} columns=${columns}
+        selection=${may('operator') ? picked : undefined}
         empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')} text=${state === 'failed' ? t(failing ? 'stillTried' : 'goodNews') : ''}><${Button} href=${href('/webhooks/deliveries')}>${t('clear')}<//><//>`
-          : html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText')}><${Button} href=${href('/phone')}>${t('toPhone')}<//><//>`} /></div>
+          : html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText')}><${Button} href=${href('/phone')}>${t('toPhone')}<//><//>`} /></div>`}
     ${load.data?.total > rows?.length && pages < mostPages && html`<div class="row end"><span class="muted">${t('shown', { n: rows.length, all: load.data.total })}</span><${Button} busy=${load.loading && pages > 1 && rows.length <= (pages - 1) * perPage} onClick=${() => setPages(pages + 1)}>${t('older')}<//></div>`}
-    <${Drawer} drawer=${drawer} title=${drawer.row?.type || t('delivery')}>${drawer.id.startsWith('dlv_') && html`<${Delivery} key=${drawer.id} id=${drawer.id} onChange=${reload} />`}<//>`;
+    <${Drawer} drawer=${drawer} title=${drawer.row ? eventName(drawer.row.type) : t('delivery')}>${drawer.id.startsWith('dlv_') && html`<${Delivery} key=${drawer.id} id=${drawer.id} onChange=${reload} />`}<//>`;
 }
 
 const columns = [
   { id: 'time', get label() { return t('time'); }, cell: (d) => html`<${Time} at=${d.created_at} />`, card: 'when' },
-  { id: 'type', get label() { return t('event'); }, cell: (d) => html`<span class="mono">${d.type}</span>`, card: 'title' },
+  { id: 'type', get label() { return t('event'); }, cell: (d) => html`<${EventType} type=${d.type} class="wide" />`, card: 'title' },
   { id: 'channel', get label() { return t('channel'); }, cell: (d) => html`<span class="clip">${d.channel}</span>`, wide: true, class: 'channel-cell' },
   { id: 'url', get label() { return t('endpoint'); }, cell: (d) => html`${!d.webhook && html`<${Badge} tone="accent">${t('callback')}<//> `}<bdi title=${d.url}>${d.url.replace(/^\w+:..|\?.*/g, '')}</bdi>`, card: 'text', class: 'url-cell' },
   { id: 'result', get label() { return t('result'); }, cell: (d) => html`<${Result} d=${d} />`, card: 'status' },
-  { id: 'attempts', get label() { return t('attempts'); }, cell: (d) => html`<span class="mono-num">${d.attempts}/${attemptsOf(d)}</span>`, align: 'end' },
+  { id: 'attempts', get label() { return t('attempts'); }, cell: (d) => html`<span class="mono-num">${d.attempts}/${attemptsOf(d)}</span>`, align: 'end', wide: true },
   { id: 'next', get label() { return t('next'); }, cell: (d) => (d.next_at ? html`<span class="mono-num" title=${d.next_at}><${Left} until=${d.next_at} /></span>` : ''), align: 'end' },
 ];
 
@@ -114,6 +125,42 @@ function Bulk({ which, since, counts, onDone }) {
       : html`<span class="grow">${t('someFailed', { n: failed })}</span>`}
     ${failed > 0 && !run?.running && html`<${Button} need="operator" small icon="refresh" onClick=${replay}>${t('replaySince', { n: failed, time: html`<${Time} at=${counts.oldest?.created_at} />` })}<//>`}
   </div>`;
+}
+
+/** "12 wait for a retry": all of the shown webhooks are tried now. Deliveries of a webhook that is off wait until it is on. */
+function Waiting({ webhooks, counts, onDone }) {
+  if (!counts?.retrying || !webhooks?.length) return null;
+  const retry = async () => {
+    let n = 0;
+    for (const { id } of webhooks) n += (await api.post(`/manage/webhooks/${id}/retry`)).data.waiting;
+    toast(t('retriedAll', { n }), { kind: 'good' });
+    await onDone();
+  };
+  return html`<div class="bulk-bar"><span class="grow">${t('someWait', { n: counts.waiting })}</span>
+    <${Button} need="operator" small icon="refresh" onClick=${retry}>${t('retryAll')}<//></div>`;
+}
+
+/** What can be done with the ticked rows: those that wait are retried, the others replayed. */
+function Picked({ picked, rows, onDone }) {
+  const mine = (rows || []).filter((row) => picked.value.has(row.id));
+  if (!mine.length) return null;
+  const waiting = mine.filter((row) => row.state === 'waiting');
+  const finished = mine.filter((row) => row.state !== 'waiting');
+  const close = () => { picked.value = new Set(); };
+  const over = async (text) => { toast(text, { kind: 'good' }); close(); await onDone(); };
+  const retry = async () => {
+    for (const { id } of waiting) await api.post(`/manage/deliveries/${id}/retry`);
+    await over(t('retriedAll', { n: waiting.length }));
+  };
+  const replay = async () => {
+    const { data } = await api.post('/manage/deliveries/replay', { ids: finished.map(keyOf) });
+    await over(t('replayedAll', { n: data.replayed }));
+  };
+  return html`<div class="bulk" role="region" aria-label=${t('picked', { n: mine.length })} data-t="picked"><strong>${t('picked', { n: mine.length })}</strong>
+    <span class="row">
+      ${waiting.length > 0 && html`<${Button} small icon="refresh" onClick=${retry}>${t('retrySome', { n: waiting.length })}<//>`}
+      ${finished.length > 0 && html`<${Button} small icon="refresh" onClick=${replay}>${t('replaySome', { n: finished.length })}<//>`}
+      <${Button} small kind="quiet" onClick=${close}>${t('deselect')}<//></span></div>`;
 }
 
 // One delivery: how its attempts went, what was sent byte for byte, what came back, and how to check the signature.
@@ -155,8 +202,9 @@ export function Delivery({ id, onChange }) {
       [t('tried'), d.tried_at && html`<${Time} at=${d.tried_at} ago />`],
       [t('next'), d.next_at && html`<${Time} at=${d.next_at} /> · <${Left} until=${d.next_at} />`],
       [t('endpoint'), html`<bdi>${d.url}</bdi>${d.webhook && html` <a href=${href('/webhooks', { webhook: d.webhook })}>${d.webhook}</a>`}`],
-      [t('event'), html`<span class="mono">${d.event_id}</span> <${Copy} text=${d.event_id} what="ID" />`],
-      [t('channel'), d.channel],
+      [t('event'), html`<${EventType} type=${d.type} />`],
+      [t('eventId'), html`<span class="mono">${d.event_id}</span> <${Copy} text=${d.event_id} what="ID" />`],
+      [t('channel'), d.channel && html`<a href=${href(`/channels/${d.channel}`)}>${d.channel}</a>`],
       [t('contact'), d.contact_id && html`<${Who} number=${d.contact_id} />`],
       [t('time'), html`<${Time} at=${d.created_at} />`],
       ['ID', html`<span class="mono">${d.id}</span> <${Copy} text=${d.id} what="ID" />`],
@@ -171,7 +219,7 @@ export function Delivery({ id, onChange }) {
 // The programs that check a signature are seldom wanted: they are fetched when a delivery is shown.
 function useVerifier() {
   const [verifier, setVerifier] = useState(null);
-  useEffect(() => { import('./webhooks_deliveries.js').then((module) => setVerifier(() => module.verifier), () => {}); }, []);
+  useEffect(() => { import('./webhooks_verify.js').then((module) => setVerifier(() => module.verifier), () => {}); }, []);
   return verifier;
 }
 
@@ -245,6 +293,10 @@ export const acts = {
     const { message_id: id } = await toPhone(channel, 'text', { message });
     await asPhone(channel, { type: 'reaction', message_id: id, reaction: '👍' });
   },
+  'message.edited': async (channel, message) => {
+    const { message_id: id } = await asPhone(channel, { type: 'text', message });
+    await asPhone(channel, { type: 'edit', message_id: id, message: `${message} …` });
+  },
   'message.deleted': async (channel, message) => {
     const { message_id: id } = await asPhone(channel, { type: 'text', message });
     await asPhone(channel, { type: 'delete', message_id: id });
@@ -255,73 +307,3 @@ export const acts = {
     await asPhone(channel, { type: 'vote', message_id: id, options: ['1'] });
   },
 };
-
-// Programs that check the signature of one delivery, in five languages: what was signed, with what, and whether it fits.
-
-/** What is signed: of a webhook its id, time and body; of a callback its parameters, sorted, a line each. */
-function signedOf({ webhook, body, request: { url, headers } }) {
-  if (webhook) return `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
-  const ours = ['contact_id', 'event_id', 'id', 'reason', 'status', 'timestamp'];
-  // The address may have parameters of the same names before ours.
-  return ours.map((name) => [name, new URL(url).searchParams.getAll(name).at(-1)]).filter(([, value]) => value != null).map((pair) => pair.join('=')).join('\n');
-}
-
-const quoted = JSON.stringify;
-const single = (text) => `'${text.replace(/[\\']/g, '\\$&')}'`;
-const shell = (text) => `'${text.replace(/'/g, "'\\''")}'`;
-
-const writers = {
-  curl: (signed, given) => `key=$(printf %s "\${WEBHOOK_SECRET#whsec_}" | openssl base64 -d -A | od -An -v -tx1 | tr -d ' \\n')
-signed=${shell(signed)}
-want=v1,$(printf %s "$signed" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | openssl base64 -A)
-for given in ${given}; do
-  [ "$want" = "$given" ] && echo valid
-done`,
-
-  js: (signed, given) => `import { createHmac } from 'node:crypto';
-
-const key = Buffer.from(process.env.WEBHOOK_SECRET.replace(/^whsec_/, ''), 'base64');
-const signed = ${quoted(signed)};
-const want = 'v1,' + createHmac('sha256', key).update(signed).digest('base64');
-console.log('${given}'.split(' ').includes(want) ? 'valid' : 'not valid');`,
-
-  php: (signed, given) => `<?php
-$key = base64_decode(preg_replace('/^whsec_/', '', getenv('WEBHOOK_SECRET')));
-$signed = ${single(signed)};
-$want = 'v1,' . base64_encode(hash_hmac('sha256', $signed, $key, true));
-echo in_array($want, explode(' ', '${given}'), true) ? 'valid' : 'not valid';`,
-
-  python: (signed, given) => `import base64, hashlib, hmac, os
-
-key = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
-signed = ${quoted(signed)}
-want = "v1," + base64.b64encode(hmac.new(key, signed.encode(), hashlib.sha256).digest()).decode()
-print("valid" if want in "${given}".split() else "not valid")`,
-
-  go: (signed, given) => `package main
-
-import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"fmt"
-	"os"
-	"slices"
-	"strings"
-)
-
-func main() {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(os.Getenv("WEBHOOK_SECRET"), "whsec_"))
-	if err != nil {
-		panic(err)
-	}
-	signed := ${quoted(signed)}
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(signed))
-	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	fmt.Println("valid:", slices.Contains(strings.Fields("${given}"), want))
-}`,
-};
-
-/** write(language) for a delivery, as the server shows it. */
-export const verifier = (delivery) => (language) => writers[language](signedOf(delivery), delivery.request.headers['webhook-signature']);

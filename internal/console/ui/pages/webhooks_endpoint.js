@@ -1,8 +1,8 @@
 // One webhook: how it goes, its secret, a test, and the form that makes and changes it.
 import { html, useState } from '../view.js';
-import { api } from '../api.js';
+import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { channels, channelBy } from '../state.js';
+import { channelBy, sandboxes, now } from '../state.js';
 import { tick } from '../checklist.js';
 import { texts, percent } from '../i18n.js';
 import { Facts, Note, Loading } from '../parts/card.js';
@@ -10,14 +10,17 @@ import { Button, Copy, useWork } from '../parts/button.js';
 import { Dialog, confirm } from '../parts/dialog.js';
 import { AsCode, Code } from '../parts/code.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { Time } from '../parts/time.js';
+import { ChannelField } from '../parts/channel_picker.js';
+import { EventType, eventName } from '../parts/status.js';
+import { Time, Said } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
-import { Result, outcome, acts } from './webhooks_deliveries.js';
+import { Trends } from '../parts/trends.js';
+import { Result, outcome, acts, isDue, useSoon } from './webhooks_deliveries.js';
 
 const t = texts('webhooks');
 const core = texts('core');
 
-export const types = ['message.received', 'message.status', 'message.reaction', 'message.deleted', 'message.media', 'poll.vote', 'channel.status', 'channel.pairing', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing', 'group.changed', 'webhook.gap'];
+export const types = ['message.received', 'message.status', 'message.reaction', 'message.deleted', 'message.edited', 'message.media', 'poll.vote', 'channel.status', 'channel.pairing', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing', 'group.changed', 'webhook.gap'];
 
 export function Endpoint({ webhook: w, figures, onChange, onGone }) {
   const path = `/manage/webhooks/${w.id}`;
@@ -29,10 +32,19 @@ export function Endpoint({ webhook: w, figures, onChange, onGone }) {
     toast(t('deleted'), { kind: 'good' });
     await onChange();
   };
+  const recent = useRecent(w);
+  const retry = async () => {
+    const { data } = await api.post(`${path}/retry`);
+    toast(t('retried', { n: data.waiting }), { kind: 'good' });
+    recent.lookAgain();
+    await Promise.all([recent.reload(), onChange()]);
+  };
   return html`
-    <p class="answer">${!w.enabled ? t('isOff', { reason: w.reason }) : w.failing_since ? t('isFailing', { n: w.failures, time: html`<${Time} at=${w.failing_since} ago />` }) : t('isOn')}</p>
-    ${w.warning && html`<${Note} kind="warn">${w.warning}<//>`}
+    <p class="answer">${!w.enabled ? t('isOff', { reason: html`<${Said} text=${w.reason} />` }) : w.failing_since ? t('isFailing', { n: w.failures, time: html`<${Time} at=${w.failing_since} ago />` }) : t('isOn')}</p>
+    ${w.warning && html`<${Note} kind="warn"><${Said} text=${w.warning} /><//>`}
+    ${recent.data?.problem && html`<${Note} kind=${w.failing_since ? 'bad' : 'warn'} title=${t('lastError')}><a href=${href('/webhooks/deliveries', { webhook: w.id, open: recent.data.problem.id })}><${Time} at=${recent.data.problem.tried_at} ago /></a> <${Said} text=${recent.data.problem.problem.replace(/^\w+: /, '')} /><//>`}
     <div class="row">
+      ${w.enabled && recent.data?.waiting > 0 && html`<${Button} need="operator" small kind="primary" icon="refresh" onClick=${retry}>${t('retryNow', { n: recent.data.waiting })}<//>`}
       <${Button} need="operator" small icon=${w.enabled ? 'stop' : 'play'} onClick=${turn}>${t(w.enabled ? 'turnOff' : 'turnOn')}<//>
       <${Button} need="operator" small icon="settings" onClick=${() => setQuery({ edit: w.id })}>${t('edit')}<//>
       <${Button} small icon="messages" href=${href('/webhooks/deliveries', { webhook: w.id })}>${t('deliveries')}<//>
@@ -42,28 +54,51 @@ export function Endpoint({ webhook: w, figures, onChange, onGone }) {
     <${Facts} rows=${[
       [t('address'), html`<bdi>${w.url}</bdi> <${Copy} text=${w.url} what=${t('address')} />`],
       ['ID', html`<span class="mono">${w.id}</span> <${Copy} text=${w.id} what="ID" />`],
-      [core('page.channel'), w.channel || t('every')],
+      [core('page.channel'), w.channel ? html`<a href=${href(`/channels/${w.channel}`)}>${w.channel}</a>` : t('every')],
       [t('mediaLinks'), w.media_links === 'signed' && t('signedLinks')],
-      [t('events'), w.events.length ? w.events.join(', ') : t('every')],
+      [t('events'), w.events.length ? html`<ul>${w.events.map((type) => html`<li key=${type}><${EventType} type=${type} /></li>`)}</ul>` : t('every')],
       [t('day'), !w.failing_since && figures?.all > 0 && `${percent(figures.good, figures.all)} (${figures.good} / ${figures.all})`],
-      [t('last'), figures?.last && html`<a href=${href('/webhooks/deliveries', { open: figures.last.id })}><${Result} d=${figures.last} /></a>`],
       [t('created'), html`<${Time} at=${w.created_at} ago />`],
     ]} />
+    <${Trends} webhook=${w.id} />
+    <${Recent} w=${w} load=${recent} />
     <section><h3>${t('test')}</h3><${Test} w=${w} path=${path} /></section>
     <section><h3>${t('secret')}</h3><${Secret} path=${path} /></section>`;
 }
+
+const shown = 8; // deliveries in the drawer
+
+/** The newest deliveries of a webhook, how many wait, and the last failed attempt. */
+function useRecent(w) {
+  const load = useLoad(async () => {
+    const ask = (more) => api.get('/manage/deliveries', { query: { webhook: w.id, limit: shown, ...more } });
+    const [newest, waiting, retrying, failed] = await Promise.all([ask(), ask({ state: 'waiting', limit: 1 }), ask({ state: 'retrying' }), ask({ state: 'failed', limit: 1 })]);
+    // While an address fails, only its oldest deliveries are tried.
+    const oldest = retrying.meta.total > shown ? await ask({ state: 'retrying', offset: retrying.meta.total - shown }) : retrying;
+    const problems = [newest, retrying, oldest, failed].flatMap((page) => page.data).filter((one) => one.problem);
+    const [problem] = problems.sort((a, b) => Date.parse(b.tried_at) - Date.parse(a.tried_at));
+    return { newest: newest.data, waiting: waiting.meta.total, problem };
+  }, [w.id, w.failures, w.enabled, now.value], { on: ['message.'] });
+  const lookAgain = useSoon(load.data?.newest.some(isDue), load.data, load.reload);
+  return { ...load, lookAgain };
+}
+
+const Recent = ({ w, load: { data } }) => html`<section><h3>${t('recent')}</h3>
+  ${!data ? html`<${Loading} rows=${3} />` : !data.newest.length ? html`<p class="muted">${t('noDeliveries')}</p>`
+    : html`<ul class="recent">${data.newest.map((d) => html`<li key=${d.id}><a href=${href('/webhooks/deliveries', { webhook: w.id, open: d.id })}><${Time} at=${d.created_at} /> <span title=${d.type}>${eventName(d.type)}</span></a> <${Result} d=${d} /></li>`)}</ul>`}
+</section>`;
 
 /** A test event to this address alone, or something that really happens on the sandbox. */
 function Test({ w, path }) {
   const [kind, setKind] = useState('webhook.test');
   const [result, setResult] = useState(null);
-  const sandbox = w.channel ? channelBy(w.channel)?.network === 'sandbox' && w.channel : channels.value.find((one) => one.network === 'sandbox' && one.status === 'WORKING')?.code;
+  const sandbox = w.channel ? channelBy(w.channel)?.network === 'sandbox' && w.channel : sandboxes.value.find((one) => one.status === 'WORKING')?.code;
   const offered = sandbox ? Object.keys(acts).filter((type) => !w.events.length || w.events.includes(type)) : [];
   const [running, run] = useWork(async () => {
     setResult(null);
     if (kind !== 'webhook.test') {
       await acts[kind](sandbox, t('hello'));
-      toast(t('happened', { type: kind }), { kind: 'good', action: { label: t('deliveries'), run: () => setQuery({ webhook: w.id, state: 'all' }) } });
+      toast(t('happened', { type: eventName(kind) }), { kind: 'good', action: { label: t('deliveries'), run: () => setQuery({ webhook: w.id, state: 'all' }) } });
       return;
     }
     const { success, data } = await api.post(`${path}/test`);
@@ -73,10 +108,10 @@ function Test({ w, path }) {
   return html`<div class="row nowrap">
       <select aria-label=${t('event')} value=${kind} onChange=${(event) => setKind(event.target.value)}>
         <option value="webhook.test">${t('testEvent')}</option>
-        ${offered.length > 0 && html`<optgroup label=${t('onSandbox', { channel: sandbox })}>${offered.map((type) => html`<option key=${type} value=${type}>${type}</option>`)}</optgroup>`}
+        ${offered.length > 0 && html`<optgroup label=${t('onSandbox', { channel: sandbox })}>${offered.map((type) => html`<option key=${type} value=${type}>${eventName(type)} (${type})</option>`)}</optgroup>`}
       </select>
       <${Button} need="operator" icon="send" busy=${running} onClick=${run}>${t('sendTest')}<//></div>
-    <div aria-live="polite" class="stack">${result && html`<${Note} kind=${result.success ? 'good' : 'bad'} title=${outcome({ ...result, tried_at: true })}>${result.problem.replace(/^\w+: /, '')}<//>
+    <div aria-live="polite" class="stack">${result && html`<${Note} kind=${result.success ? 'good' : 'bad'} title=${outcome({ ...result, tried_at: true })}><${Said} text=${result.problem.replace(/^\w+: /, '')} /><//>
       ${result.answer && html`<${Code} wrap text=${result.answer} what=${t('answer')} />`}`}</div>
     <p class="hint">${t('trigger', { command: html`<code>parley trigger otp.approved</code>` })}</p>`;
 }
@@ -120,9 +155,9 @@ function Fields({ webhook: w, close, onDone }) {
   const turn = (type) => () => { const next = new Set(values.events); if (!next.delete(type)) next.add(type); form.set('events', next); };
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="url" type="url" label=${t('address')} hint=${t('addressHint')} required autofocus autocomplete="off" />
-    ${w ? html`<p class="hint">${t('channelStays', { channel: w.channel || t('every') })}</p>` : html`<${Field} form=${form} name="channel" type="select" label=${core('page.channel')} options=${[['', t('everyChannel')], ...channels.value.map((one) => one.code)]} />`}
+    ${w ? html`<p class="hint">${t('channelStays', { channel: w.channel || t('every') })}</p>` : html`<${ChannelField} form=${form} none=${t('everyChannel')} />`}
     <${Field} form=${form} name="which" path="events" type="radio" label=${t('events')} options=${[['all', t('everyEvent')], ['some', t('onlyThese')]]} />
-    ${values.which === 'some' && html`<div class="event-list" role="group" aria-label=${t('onlyThese')}>${types.map((type) => html`<label key=${type} class="choice"><input type="checkbox" checked=${values.events.has(type)} onChange=${turn(type)} /><span class="mono">${type}</span></label>`)}</div>`}
+    ${values.which === 'some' && html`<div class="event-list" role="group" aria-label=${t('onlyThese')}>${types.map((type) => html`<label key=${type} class="choice"><input type="checkbox" checked=${values.events.has(type)} onChange=${turn(type)} /><${EventType} type=${type} /></label>`)}</div>`}
     <${Field} form=${form} name="signed" path="media_links" type="checkbox" label=${t('signedLinks')} />
     <div class="row"><${Submit} need="operator" form=${form} disabled=${values.which === 'some' && !values.events.size && !errors.events}>${w ? core('save') : t('add')}<//>
       <${AsCode} request=${{ method: w ? 'PATCH' : 'POST', path: `/api/manage/webhooks${w ? `/${w.id}` : ''}`, body: wanted(values) }} /></div>

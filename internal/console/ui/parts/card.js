@@ -49,7 +49,7 @@ export const Loading = ({ rows = 3 }) =>
 /** A load that failed, with the way to try again. */
 export function Failed({ load }) {
   return html`<${Note} kind="bad" title=${t('notLoaded')}>
-    ${load.error.status ? load.error.message : t('noAnswer')} <${Button} small onClick=${load.reload}>${t('again')}<//>
+    ${load.error.status ? html`<bdi lang="en">${load.error.message}</bdi>` : t('noAnswer')} <${Button} small onClick=${load.reload}>${t('again')}<//>
   <//>`;
 }
 

@@ -11,7 +11,7 @@ const known = ['channel', 'to', 'from', 'status', 'type', 'direction', 'after', 
 /** What some keys can be, and nothing else. */
 export const choices = {
   status: ['pending', 'sent', 'delivered', 'read', 'played', 'failed', 'deleted', 'received'],
-  type: ['text', 'otp', 'image', 'video', 'file', 'voice', 'location', 'poll', 'contact'],
+  type: ['text', 'otp', 'image', 'video', 'file', 'voice', 'sticker', 'location', 'poll', 'contact'],
   direction: ['in', 'out'],
 };
 

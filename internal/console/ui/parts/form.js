@@ -78,9 +78,10 @@ export function contactOf(text) {
 
 /**
  * A field with its label, hint and errors. type: text, number, tel, url, password, textarea, checkbox, and with
- * options ([value, label] or plain values) select or radio. path: its name in the server's errors.
+ * options ([value, label] or plain values) select or radio. path: its name in the server's errors. as(props, set): another
+ * input, which gets the props and calls set(value).
  */
-export function Field({ form, name, label, hint, type = 'text', options, path = name, children, ...rest }) {
+export function Field({ form, name, label, hint, type = 'text', options, path = name, children, as, ...rest }) {
   const id = useId();
   useEffect(() => {
     form.paths?.add(path);
@@ -106,7 +107,7 @@ export function Field({ form, name, label, hint, type = 'text', options, path = 
       ${choices.map(([choice, words]) => html`<label key=${choice} class="choice"><input type="radio" name="${id}-${name}" checked=${choice === value} onChange=${() => set(choice)} /><span>${words}</span></label>`)}
       ${notes}</fieldset>`;
   }
-  const input = type === 'textarea' ? html`<textarea rows="3" ...${common} value=${value} onInput=${change} />`
+  const input = as ? as(common, set) : type === 'textarea' ? html`<textarea rows="3" ...${common} value=${value} onInput=${change} />`
     : type === 'select' ? html`<select ...${common} value=${value} onChange=${change}>${choices.map(([choice, words]) => html`<option key=${choice} value=${choice} selected=${choice === value}>${words}</option>`)}</select>`
       : html`<input type=${type} ...${common} value=${value} onInput=${change} />`;
   return html`<div class="field"><label class="label" for=${id}>${label}${rest.required && html`<span class="muted" aria-hidden="true"> *</span>`}</label>

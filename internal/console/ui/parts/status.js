@@ -2,6 +2,7 @@
 import { html, classes } from '../view.js';
 import { texts, full } from '../i18n.js';
 import { Icon } from './icon.js';
+import { Time, Said } from './time.js';
 
 const t = texts('core');
 
@@ -37,9 +38,32 @@ export const urgency = { FAILED: 0, LOGGED_OUT: 1, SCAN_QR_CODE: 2, RECONNECTING
 
 export function ChannelStatus({ status, reason }) {
   const tone = channelTone[status];
-  return html`<span class="state ${tone}" data-status=${status} title=${reason || undefined}>
+  return html`<span class="state ${tone}" data-status=${status} title=${reasonText(reason) || undefined}>
     <${Icon} name=${status === 'SCAN_QR_CODE' ? 'qr' : channelIcon[tone]} size=${16} />${t(`channel.${status}`)}
   </span>`;
 }
+
+// The reasons that a server gives most. Others are shown as they are, in English.
+const reasons = {
+  'The account was logged out of this channel.': 'loggedOut', 'The channel was logged out. Pair the channel again.': 'loggedOut', 'The account removed this device. Pair the channel again.': 'removed',
+  'No WhatsApp account is linked.': 'unlinked', 'It waits for somebody to link it on the phone.': 'linking', 'It was stopped.': 'stopped', 'It was stopped by hand.': 'stopped', 'The server is not running.': 'serverStopped',
+  'The network closed the connection.': 'closed',
+};
+
+const ban = /^WhatsApp banned the account until (\S+) (\S+) UTC: (.+?)\./;
+
+export const reasonText = (text) => (reasons[text] ? t(`reason.${reasons[text]}`) : text);
+
+/** Why a channel has its status, in the reader's language where it is known. */
+export function Reason({ text }) {
+  if (!text) return null;
+  const banned = text.match(ban);
+  if (banned) return html`<span>${t('reason.banned', { time: html`<${Time} at="${banned[1]}T${banned[2]}Z" />`, why: html`<bdi lang="en">${banned[3]}</bdi>` })}</span>`;
+  return reasons[text] ? html`<span>${reasonText(text)}</span>` : html`<${Said} text=${text} />`;
+}
+
+/** What a type of event is called; programs know it by the type itself. */
+export const eventName = (type) => (t.has(`event.${type}`) ? t(`event.${type}`) : type);
+export const EventType = ({ type, class: name = '' }) => html`<span class="event-type">${eventName(type)} <span class="mono muted ${name}">${type}</span></span>`;
 
 export const Badge = ({ tone, children, ...rest }) => html`<span class=${classes('badge', tone)} ...${rest}>${children}</span>`;

@@ -9,19 +9,23 @@ import { texts } from '../i18n.js';
 
 const t = texts('core');
 
-const whole = 200; // a list this long is drawn whole: simple, and the browser's own search finds all of it
+const whole = 120; // a list this long is drawn whole: simple, and the browser's own search finds all of it
 const spare = 12; // rows drawn above and below what is seen
 
 /**
  * label, rows, columns, rowKey and what to show instead of rows: load (of useLoad) and empty (a vnode).
  * rowHref(row): the address that a row opens. current: the key of the row that is open.
  * drawer: that of useDrawer, which then goes through the rows as they are shown. sort: {id, desc} to begin with. selection: a signal of a Set of keys.
+ * pure: cells depend on nothing but their row and signals, so rows that did not change are not drawn again.
+ * onSort(order): rows come sorted by sort, and this asks for another order; columns that can be sorted have sort: true.
  */
-export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer, current = drawer?.id, sort, selection, load, empty, keys = true }) {
-  const [order, setOrder] = useState(sort);
+export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer, current = drawer?.id, sort, onSort, selection, load, empty, pure, keys = true }) {
+  const [own, setOwn] = useState(sort);
+  const [order, setOrder] = onSort ? [sort, onSort] : [own, setOwn];
   const [cursor, setCursor] = useState(null);
   const body = useRef();
-  const sorted = useMemo(() => arranged(rows || [], columns, order), [rows, order, columns.length]);
+  const drawn = useRef(new WeakMap()).current; // cells by their row, if they are pure
+  const sorted = useMemo(() => (onSort ? rows || [] : arranged(rows || [], columns, order)), [rows, order, columns.length]);
   if (drawer) drawer.order.current = sorted.map(rowKey);
   const part = useWindow(body, sorted.length);
   const pick = useSelection(selection, sorted, rowKey);
@@ -56,6 +60,14 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
     if (!rowHref || event.target.closest('a,button,input,label') || String(getSelection())) return;
     go(rowHref(row));
   };
+  const cells = (row) => {
+    const link = rowHref?.(row);
+    const was = pure && drawn.get(row);
+    if (was && was.link === link) return was.vnode;
+    const vnode = html`<${Cells} row=${row} columns=${columns} link=${link} />`;
+    if (pure) drawn.set(row, { link, vnode });
+    return vnode;
+  };
   return html`
     <div class=${classes('table-box', part.long && 'long')}>
       <table class="table" role="table" aria-label=${label} aria-rowcount=${sorted.length + 1}>
@@ -72,8 +84,7 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
               aria-current=${key === current ? 'true' : undefined} class=${classes(rowHref && 'opens', rowClass?.(row))} onClick=${click(row)} onFocus=${() => setCursor(key)}>
               ${selection && html`<td role="cell" class="pick" onClick=${swallow}><label><input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.value.has(key)}
                 onClick=${(event) => { if (event.shiftKey) pick.range(key); else pick.toggle(key); }} /></label></td>`}
-              ${columns.map((column, c) => html`<td key=${column.id} role="cell" data-card=${column.card} class=${classes(column.align, column.wide && 'wide', column.class)}>${
-                c === 0 && rowHref ? html`<a class="row-link" href=${rowHref(row)} tabindex="-1">${column.cell(row)}</a>` : column.cell(row)}</td>`)}
+              ${cells(row)}
             </tr>`;
           })}
           ${part.below > 0 && html`<tr class="space" aria-hidden="true" style=${{ height: part.below }} />`}
@@ -81,6 +92,9 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
       </table>
     </div>`;
 }
+
+const Cells = ({ row, columns, link }) => columns.map((column, i) => html`<td key=${column.id} role="cell" data-card=${column.card} class=${classes(column.align, column.wide && 'wide', column.class)}>${
+  i === 0 && link ? html`<a class="row-link" href=${link} tabindex="-1">${column.cell(row)}</a>` : column.cell(row)}</td>`);
 
 function HeadCell({ column, order, onOrder }) {
   const name = classes(column.align, column.wide && 'wide', column.class);
@@ -150,14 +164,17 @@ function useSelection(selection, sorted, rowKey) {
   const keys = sorted.map(rowKey);
   return {
     some: picked.size > 0,
-    all: keys.length > 0 && picked.size >= keys.length,
+    all: keys.length > 0 && keys.every((key) => picked.has(key)),
     toggle(key) {
-      const next = new Set(picked);
+      const next = new Set(selection.value); // it may have changed since it was drawn
       if (!next.delete(key)) next.add(key);
       last.current = key;
       selection.value = next;
     },
-    toggleAll() { selection.value = picked.size >= keys.length ? new Set() : new Set(keys); },
+    toggleAll() {
+      const all = keys.every((key) => picked.has(key));
+      selection.value = all ? new Set([...picked].filter((key) => !keys.includes(key))) : new Set([...picked, ...keys]);
+    },
     range(key) {
       const [a, b] = [keys.indexOf(last.current ?? key), keys.indexOf(key)].sort((x, y) => x - y);
       selection.value = new Set([...picked, ...keys.slice(Math.max(0, a), b + 1)]);

@@ -21,6 +21,7 @@ export function phone(id) {
 
 function grouped(rest, code) {
   if (code === '55' && rest.length >= 10) return [`${rest.slice(0, 2)} ${rest.slice(2, -4)}`, rest.slice(-4)];
+  if (code === '972' && rest.length === 9) return [rest.slice(0, 2), rest.slice(2, 5), rest.slice(5)];
   if (rest.length <= 7) return [rest.slice(0, 3), rest.slice(3)];
   if (rest.length === 8) return [rest.slice(0, 4), rest.slice(4)];
   if (rest.length === 9) return rest.match(/.../g);

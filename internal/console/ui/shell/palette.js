@@ -1,10 +1,10 @@
 // Find anything: pages, channels, phones, the last messages and actions, by a few letters. It shows each key,
 // so that it teaches them.
-import { html, useState, useEffect, useRef, useId, signal } from '../view.js';
+import { html, useState, useEffect, useRef, useId } from '../view.js';
 import { api } from '../api.js';
 import { go, href } from '../router.js';
 import { routes } from '../routes.js';
-import { channels, chosen, isOffered, lineOf, masked, pinned, paletteOpen, shortcuts, setTheme, select } from '../state.js';
+import { chosen, isOffered, sandboxes, learn, lineOf, masked, pinned, paletteOpen, helpOpen, shortcuts, setTheme, select } from '../state.js';
 import { active, keyName, useKeys } from '../keys.js';
 import { Icon } from '../parts/icon.js';
 import { phone, mask, number } from '../parts/who.js';
@@ -40,17 +40,14 @@ function entries(found) {
     { label: t('allChannels'), icon: 'channels', run: () => select('') },
     { label: t('signOut'), icon: 'out', run: signOut },
   ].map((entry) => ({ group: 'actions', ...entry }));
-  const ofChannels = channels.value.map(({ code, name, number: own }) => ({
-    group: 'channels', label: code, more: [mask(name), mask(phone(own))], icon: 'channels', run: () => go(`/channels/${encodeURIComponent(code)}`),
-  }));
-  return [...pages, ...ofChannels, ...found, ...actions, ...general];
+  return [...pages, ...found, ...actions, ...general];
 }
 
 // What only the server knows is asked for when the palette opens.
 function useFound() {
   const [found, setFound] = useState([]);
   useEffect(() => {
-    const channel = channels.value.find((one) => one.network === 'sandbox' && one === chosen.value) || channels.value.find((one) => one.network === 'sandbox');
+    const channel = chosen.value?.network === 'sandbox' ? chosen.value : sandboxes.value[0];
     const phones = channel ? api.get('/sandbox/phones', { channel: channel.code }) : Promise.resolve({ data: [] });
     const messages = api.get('/manage/messages', { query: { limit: 10 } });
     Promise.allSettled([phones, messages]).then(([a, b]) => setFound([
@@ -61,8 +58,43 @@ function useFound() {
   return found;
 }
 
+// Channels that the text names: the server finds them, however many there are.
+function useChannels(text) {
+  const [found, setFound] = useState({ text: null, list: [] });
+  useEffect(() => {
+    let there = true;
+    const timer = setTimeout(async () => {
+      try {
+        const { data } = await api.get('/manage/channels', { query: { search: text.slice(0, 100), sort: text ? 'name' : 'attention', limit: 8 } });
+        learn(data);
+        if (there) setFound({ text, list: data });
+      } catch { /* the others can still be found */ }
+    }, found.text === null ? 0 : 150);
+    return () => { there = false; clearTimeout(timer); };
+  }, [text]);
+  return found.list.map(({ code, name, number: own }) => ({
+    group: 'channels', label: code, more: [mask(name), mask(phone(own))], icon: 'channels', run: () => go(`/channels/${encodeURIComponent(code)}`),
+  }));
+}
+
+// Customers are looked up by name or number on all channels, once somebody stops typing for a moment.
+function useCustomers(text) {
+  const [found, setFound] = useState([]);
+  useEffect(() => {
+    if (text.length < 2) { setFound([]); return undefined; }
+    let there = true;
+    const timer = setTimeout(() => api.get('/manage/chats', { query: { search: text, limit: 8 } }).then(({ data }) => there && setFound(data.map((chat) => ({
+      group: 'customers', label: mask(chat.name || phone(chat.id)), more: [mask(chat.is_group ? '' : phone(chat.id)), chat.channel], icon: 'conversations', sure: true,
+      run: () => go(`/conversations/${encodeURIComponent(chat.channel)}/${encodeURIComponent(chat.id)}`),
+    }))), () => {}), 200);
+    return () => { there = false; clearTimeout(timer); };
+  }, [text]);
+  return found;
+}
+
 // Each letter in its order, words that begin with the text first.
-function score({ label, more = [] }, text) {
+function score({ label, more = [], sure }, text) {
+  if (sure) return 2.5;
   const all = [label, ...more].join(' ').toLowerCase();
   const at = all.indexOf(text);
   if (at >= 0) return at === 0 || /\W/.test(all[at - 1]) ? 3 : 2;
@@ -80,17 +112,18 @@ function Open() {
   const [at, setAt] = useState(0);
   const box = useRef();
   const id = useId();
-  const found = useFound();
+  const wanted = text.trim().toLowerCase();
+  const found = [...useChannels(wanted), ...useFound()];
+  const customers = useCustomers(text.trim());
   const close = () => { paletteOpen.value = false; };
   useEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
     return () => before?.focus?.({ preventScroll: true });
   }, []);
-  const wanted = text.trim().toLowerCase();
   const list = wanted
-    ? entries(found).map((entry) => [score(entry, wanted), entry]).filter(([points]) => points).sort((a, b) => b[0] - a[0]).slice(0, 30).map(([, entry]) => entry)
-    : entries(found).filter((entry, i, all) => entry.group !== 'channels' || all.indexOf(entry) < routes.length + 8);
+    ? [...entries(found), ...customers].map((entry) => [entry.group === 'channels' ? score(entry, wanted) || 1 : score(entry, wanted), entry]).filter(([points]) => points).sort((a, b) => b[0] - a[0]).slice(0, 30).map(([, entry]) => entry)
+    : entries(found);
   if (wanted) list.push({ group: 'messages', label: t('palette.searchFor', { text: text.trim() }), icon: 'search', run: () => location.assign(href('/messages', { q: text.trim() })) });
   const current = Math.min(at, list.length - 1);
   const run = (entry) => { close(); entry?.run(); };
@@ -124,8 +157,6 @@ function Open() {
 }
 
 // The list of keys that work here.
-
-export const helpOpen = signal(false);
 
 export function Keys({ name }) {
   return html`<span class="keys">${name.split(' ').map((key) => html`<kbd key=${key}>${keyName(key)}</kbd>`)}</span>`;

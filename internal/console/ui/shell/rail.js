@@ -2,11 +2,10 @@
 import { html, useState, classes, boot } from '../view.js';
 import { href, route } from '../router.js';
 import { routes } from '../routes.js';
-import { server, isOffered, theme, setTheme, lang, setLang, languages } from '../state.js';
+import { server, isOffered, theme, setTheme, lang, setLang, languages, helpOpen } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
-import { helpOpen } from './palette.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
@@ -15,8 +14,8 @@ const main = () => routes.filter((entry) => entry.rail && isOffered(entry));
 export const address = (entry) => href(entry.path.replace(/\/:.*/, '') || '/');
 const isCurrent = (entry) => entry.name === route.value.name || entry.name === route.value.within;
 
-const Item = ({ entry, onClick }) => html`<a class="rail-item" href=${address(entry)} onClick=${onClick} aria-current=${isCurrent(entry) ? 'page' : undefined}>
-  <${Icon} name=${entry.icon} size=${20} /><span>${t(`page.${entry.name}`)}</span></a>`;
+const Item = ({ entry, short, onClick }) => html`<a class="rail-item" href=${address(entry)} onClick=${onClick} aria-current=${isCurrent(entry) ? 'page' : undefined}>
+  <${Icon} name=${entry.icon} size=${20} /><span>${short && t.has(`short.${entry.name}`) ? t(`short.${entry.name}`) : t(`page.${entry.name}`)}</span></a>`;
 
 const settings = routes.find((entry) => entry.name === 'settings');
 const themes = ['auto', 'light', 'dark'];
@@ -48,7 +47,7 @@ export function BottomBar() {
   const close = () => setOpen(false);
   const others = [...main().slice(4), settings];
   return html`<nav class="bottom-bar" aria-label=${t('pages')}>
-      ${main().slice(0, 4).map((entry) => html`<${Item} key=${entry.name} entry=${entry} />`)}
+      ${main().slice(0, 4).map((entry) => html`<${Item} short key=${entry.name} entry=${entry} />`)}
       <button type="button" class=${classes('rail-item', others.some(isCurrent) && 'on')} aria-haspopup="dialog" onClick=${() => setOpen(true)}><${Icon} name="more" size=${20} /><span>${t('more')}</span></button>
     </nav>
     <${Dialog} open=${open} title=${t('more')} onClose=${close}>

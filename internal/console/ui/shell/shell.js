@@ -1,12 +1,11 @@
 // The frame of every page: band, top bar, rail, pinned phone, and overlays.
-import { html, useState, useEffect, classes, useRef, useErrorBoundary } from '../view.js';
+import { html, lazy, useState, useEffect, classes, useRef, useErrorBoundary } from '../view.js';
 import { route, matched } from '../router.js';
-import { pinned, sandboxOnly, channels } from '../state.js';
+import { pinned, sandboxOnly, sandboxes } from '../state.js';
 import { Toasts } from '../parts/toast.js';
 import { Questions } from '../parts/dialog.js';
 import { Band, TopBar, Gone } from './topbar.js';
 import { Rail, BottomBar } from './rail.js';
-import { Palette, Help } from './palette.js';
 import { texts, textsReady } from '../i18n.js';
 import { liveReady } from '../live.js';
 import { Note, Loading } from '../parts/card.js';
@@ -14,13 +13,16 @@ import { Button } from '../parts/button.js';
 
 const t = texts('core');
 
+const Palette = lazy(() => import('./palette.js').then((module) => module.Palette));
+const Help = lazy(() => import('./palette.js').then((module) => module.Help));
+
 export function Shell() {
   const { bare, query, name } = route.value;
   // A phone in a window of its own, beside the program under test, has no need for the rest.
   if (bare || query.window) {
     return html`<div class="bare">${!bare && html`<${Band} />`}<main id="main"><${Outlet} /></main><${Toasts} /><${Questions} /></div>`;
   }
-  const docked = pinned.value && !/^(phone|otp)$/.test(name) && channels.value.some((channel) => channel.network === 'sandbox');
+  const docked = pinned.value && !/^(phone|otp)$/.test(name) && sandboxes.value.length > 0;
   return html`
     <a class="skip" href="#main">${t('skip')}</a>
     <div class=${classes('shell', docked && 'docked')}>

@@ -5,21 +5,20 @@ import { api, goneSince } from '../api.js';
 import { live, staleSince, retryLive } from '../live.js';
 import { route, go } from '../router.js';
 import {
-  channels, channelBy, selected, select, sandboxOnly, realChannels, faults, masked, paletteOpen, pinned, role, useSecond,
+  fleet, selected, select, sandboxOnly, shownChannel, faults, masked, paletteOpen, pinned, role, useSecond,
 } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton, Button, copyText } from '../parts/button.js';
 import { Note } from '../parts/card.js';
-import { mask } from '../parts/who.js';
+import { ChannelPicker } from '../parts/channel_picker.js';
 import { keyName, useKeys } from '../keys.js';
 
 const t = texts('core');
 
 export function Band() {
-  const all = channels.value.length;
-  const n = realChannels.value.length;
+  const { all = 0, real: n = 0 } = fleet.value || {};
   const sandbox = sandboxOnly.value;
-  const meaning = sandbox ? t('sandboxMeans') : n < all && !selected.value ? t('realSome', { n, all }) : t('realMeans');
+  const meaning = sandbox ? t('sandboxMeans') : n < all && !shownChannel.value ? t('realSome', { n, all }) : t('realMeans');
   return html`<div class="band ${sandbox ? 'sandbox' : 'live'}" role="region" aria-label=${sandbox ? t('sandbox') : t('real')}>
     <strong>${sandbox ? t('sandbox') : t('real')}</strong> <span>· ${meaning}</span>
     ${faults.value > 0 && html`<span class="band-faults">● ${t('faults')}</span>`}
@@ -27,19 +26,13 @@ export function Band() {
 }
 
 export function TopBar() {
-  const known = !selected.value || channelBy(selected.value);
   useKeys([
     ...(route.value.within ? [['Escape', t('back'), back]] : []),
     ['y', t('copy', { what: 'id' }), copyKey],
   ], 'general');
   return html`<header class="top">
     <a class="brand" href="/console/">Parley</a>
-    <label class="picker"><span class="sr">${t('channelPicker')}</span>
-      <select value=${selected.value} onChange=${(event) => pick(event.target.value)}>
-        <option value="">${t('allChannels')}</option>
-        ${!known && html`<option value=${selected.value} selected>${selected.value}</option>`}
-        ${channels.value.map(({ code, name }) => html`<option key=${code} value=${code} selected=${code === selected.value}>${code}${name && name !== code ? ` · ${mask(name)}` : ''}</option>`)}
-      </select></label>
+    <div class="picker"><${ChannelPicker} value=${selected.value} onChange=${pick} none=${t('allChannels')} aria-label=${t('channelPicker')} archives /></div>
     <button type="button" class="search" onClick=${() => { paletteOpen.value = true; }}><${Icon} name="search" /><span>${t('search')}</span><kbd aria-hidden="true">${keyName('mod+k')}</kbd></button>
     <${LiveDot} />
     ${masked.value && html`<${IconButton} icon="hidden" label=${t('maskOff')} pressed onClick=${() => { masked.value = false; }} />`}

@@ -78,6 +78,8 @@ func kindOf(m *waE2E.Message) Kind {
 		return KindAudio
 	case m.GetDocumentMessage() != nil, m.GetDocumentWithCaptionMessage() != nil:
 		return KindDocument
+	case m.GetStickerMessage() != nil:
+		return KindSticker
 	case m.GetLocationMessage() != nil:
 		return KindLocation
 	case poll(m) != nil:
@@ -148,7 +150,7 @@ func stanzaKind(k Kind) string {
 		return "reaction"
 	case KindPoll, KindVote:
 		return "poll"
-	case KindImage, KindVideo, KindAudio, KindDocument:
+	case KindImage, KindVideo, KindAudio, KindDocument, KindSticker:
 		return "media"
 	}
 	return "text"

@@ -19,6 +19,7 @@ const (
 	KindVideo    Kind = "video"
 	KindAudio    Kind = "audio"
 	KindDocument Kind = "document"
+	KindSticker  Kind = "sticker"
 	KindLocation Kind = "location"
 	KindPoll     Kind = "poll"
 	KindVote     Kind = "vote"

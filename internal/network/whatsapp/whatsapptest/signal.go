@@ -282,12 +282,19 @@ func (m *simDevice) decryptFirst(ctx context.Context, from *device, sealed *prot
 	return plain, err
 }
 
-// decryptWith tries every session of a device. There are several if both sides started one. Each try uses a copy,
+// decryptWith tries every session of a device. There are several if both sides started one. Then each try uses a copy,
 // because a failed try corrupts it.
 func (m *simDevice) decryptWith(ctx context.Context, from *device, known *record.Session, sealed *protocol.SignalMessage) ([]byte, error) {
 	ser := store.SignalProtobufSerializer
-	raw := known.Serialize()
 	cipher := session.NewCipher(session.NewBuilderFromSignal(m.store, address(from), ser), address(from))
+	if len(known.PreviousSessionStates()) == 0 {
+		plain, _, err := cipher.DecryptWithState(ctx, known.SessionState(), sealed)
+		if err != nil {
+			return nil, err
+		}
+		return plain, m.store.StoreSession(ctx, address(from), known)
+	}
+	raw := known.Serialize()
 	err := signalerror.ErrNoSessionForUser
 	for i := range 1 + len(known.PreviousSessionStates()) {
 		fresh, loadErr := record.NewSessionFromBytes(raw, ser.Session, ser.State)

@@ -1,15 +1,14 @@
-// What a message carries besides text: pictures, sounds, films, files and places. Files are fetched with the
-// session and shown from memory; nothing is loaded from anywhere else.
+// What a message carries besides text: pictures, sounds, films, files, places and contact cards. Files are fetched with the
+// session and shown from memory; nothing is loaded from anywhere else. Each takes the message m and file(m), which fetches.
 import { html, useState, useEffect, useRef } from '../view.js';
-import { api } from '../api.js';
 import { bytes, duration, texts } from '../i18n.js';
-import { Icon } from '../parts/icon.js';
-import { Button, IconButton } from '../parts/button.js';
-import { mask } from '../parts/who.js';
+import { Icon } from './icon.js';
+import { Button, IconButton, Copy } from './button.js';
+import { mask } from './who.js';
 
 const t = texts('phone');
 
-const fileOf = ({ channel, digits, m, file }) => (file ? file() : api.blob(`/sandbox/phones/${digits}/media/${encodeURIComponent(m.message_id)}`, { channel }));
+const fileOf = ({ m, file }) => file(m);
 
 /** The address of a message's file in memory, from when wanted is true until the component goes. */
 function useFile(where, wanted) {
@@ -28,9 +27,10 @@ function useFile(where, wanted) {
 
 const Gone = () => html`<span class="muted">${t('fileGone')}</span>`;
 
-export function Picture(where) {
+function Picture(where) {
   const box = useRef();
   const [near, setNear] = useState(false);
+  const [broken, setBroken] = useState(false); // a file that is no picture
   // A long chat fetches only what comes into view.
   useEffect(() => {
     const watch = new IntersectionObserver(([entry]) => { if (entry.isIntersecting) { setNear(true); watch.disconnect(); } }, { rootMargin: '300px' });
@@ -40,11 +40,11 @@ export function Picture(where) {
   const { url, failed } = useFile(where, near);
   const { width, height, filename } = where.m.media;
   return html`<div class="picture" ref=${box} style=${{ aspectRatio: width && height ? `${width} / ${height}` : '4 / 3' }}>
-    ${failed ? html`<${Gone} />` : url && html`<img src=${url} alt=${mask(where.m.body || filename || t('kind.image'))} />`}</div>`;
+    ${failed || broken ? html`<${Gone} />` : url && html`<img src=${url} alt=${mask(where.m.body || filename || t(`kind.${where.m.type}`))} onError=${() => setBroken(true)} />`}</div>`;
 }
 
 /** A sound with its waveform; what was heard is darker. */
-export function Voice(where) {
+function Voice(where) {
   const { seconds, waveform } = where.m.media;
   const [wanted, setWanted] = useState(false);
   const [at, setAt] = useState(0);
@@ -65,7 +65,7 @@ export function Voice(where) {
     else if (playing) sound.current.pause();
     else sound.current.play().catch(() => {});
   };
-  const levels = waveform.length ? waveform : Array(64).fill(8);
+  const levels = waveform?.length ? waveform : Array(64).fill(8);
   const bars = (from, to) => levels.slice(from, to).map((level, i) => `M${(from + i) * 3 + 1} ${16 - level * 0.14 - 1}v${level * 0.28 + 2}`).join('');
   const heard = Math.round(at * levels.length);
   return html`<div class="voice">
@@ -75,7 +75,7 @@ export function Voice(where) {
     <span class="muted mono-num">${seconds > 0 && duration(seconds * 1000)}</span></div>`;
 }
 
-export function Film(where) {
+function Film(where) {
   const [wanted, setWanted] = useState(false);
   const { url, failed } = useFile(where, wanted);
   const { seconds, bytes: size } = where.m.media;
@@ -85,7 +85,7 @@ export function Film(where) {
     <span class="muted">${[seconds && duration(seconds * 1000), bytes(size)].filter(Boolean).join(' · ')}</span>`}</div>`;
 }
 
-export function Document(where) {
+function Document(where) {
   const { filename, bytes: size } = where.m.media;
   const download = async () => {
     const url = URL.createObjectURL(await fileOf(where));
@@ -104,7 +104,7 @@ const land = ['12 24 24 19 52 20 85 22 98 27 86 31 98 38 103 28 115 31 124 38 11
   '310 58 320 54 321 47 325 46 319 53', '175 40 181 39 178 33', '353 125 358 128 350 136', '224 114 229 103 230 106'].map((corners) => `M${corners}z`).join('');
 
 /** A place: the earth drawn from memory, a pin and the coordinates. No tiles are fetched. */
-export function Place({ m }) {
+function Place({ m }) {
   const { latitude, longitude, title, address } = m.location;
   const [x, y] = [Number(longitude) + 180, 90 - Number(latitude)];
   return html`<figure class="place">
@@ -116,3 +116,15 @@ export function Place({ m }) {
     <figcaption>${[title, address].filter(Boolean).map((line) => html`<bdi>${mask(line)}</bdi> `)}<span class="muted mono-num">${mask(`${latitude}, ${longitude}`)}</span></figcaption>
   </figure>`;
 }
+
+// The numbers of a vCard, as their sender wrote them.
+const numbersIn = (vcard) => [...vcard.matchAll(/^(?:item\d+\.)?TEL[^:\n]*:(.+)$/gim)].map(([, text]) => text.trim()).slice(0, 5);
+
+function Cards({ m }) {
+  return html`<ul class="cards" aria-label=${t('kind.contact')}>${m.contacts.slice(0, 20).map((card, i) => html`<li key=${i}><${Icon} name="user" size=${20} />
+    <span class="grow"><bdi class="clip">${mask(card.name || t('kind.contact'))}</bdi>${numbersIn(card.vcard).map((one) => html`<bdi class="muted clip">${mask(one)}</bdi>`)}</span>
+    <${Copy} text=${card.vcard} what="vCard" /></li>`)}</ul>`;
+}
+
+/** What draws each kind. */
+export const carried = { image: Picture, sticker: Picture, voice: Voice, video: Film, file: Document, location: Place, contact: Cards };

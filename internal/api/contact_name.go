@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+const (
+	namesFor    = 5 * time.Minute // how long the names of a channel are cached
+	namesAgain  = time.Minute     // retry after a failure
+	namesWithin = time.Second     // names are optional, so a list waits no longer
+	maxNames    = 5000            // per channel
+	maxGroups   = 1000
+	maxAsked    = 5   // channels read for one list; later requests read the others
+	maxSearched = 100 // channels read for one search
+	maxMatches  = 200 // contacts that a search by name finds
+)
+
+// nameKey is a channel with its current account.
+type nameKey struct {
+	channel int64
+	number  string
+	groups  bool // the names of its groups, else of its contacts
+}
+
+type nameList struct {
+	until time.Time // expiry
+	of    map[parley.ContactID]string
+}
+
+// nameFinder finds the names of contacts and groups for one response.
+type nameFinder struct {
+	*server
+	left int // how many lists may be read from networks
+	of   map[listKey]map[parley.ContactID]string
+}
+
+type listKey struct {
+	channel parley.ChannelCode
+	groups  bool
+}
+
+func (s *server) newNameFinder() *nameFinder {
+	return &nameFinder{server: s, left: maxAsked, of: map[listKey]map[parley.ContactID]string{}}
+}
+
+// name returns the name of a contact or group, or "" if it is not known now.
+func (c *nameFinder) name(ctx context.Context, code parley.ChannelCode, id parley.ContactID) string {
+	return c.list(ctx, listKey{code, id.IsGroup()})[id]
+}
+
+func (c *nameFinder) list(ctx context.Context, key listKey) map[parley.ContactID]string {
+	names, there := c.of[key]
+	if !there {
+		names = c.read(ctx, key)
+		c.of[key] = names
+	}
+	return names
+}
+
+func (c *nameFinder) read(ctx context.Context, of listKey) map[parley.ContactID]string {
+	channel, _ := c.Gateway.Channel(of.channel)
+	key := nameKey{channel.ID, channel.Number, of.groups}
+	cached, _ := c.contactNames.Load(key)
+	list, _ := cached.(nameList)
+	if time.Now().Before(list.until) || c.left <= 0 || ctx.Err() != nil {
+		return list.of
+	}
+	c.left--
+	session, err := c.Gateway.Session(of.channel)
+	if err != nil {
+		return list.of
+	}
+	limited, cancel := context.WithTimeout(ctx, namesWithin)
+	defer cancel()
+	names, err := readNames(limited, session, of.groups)
+	switch {
+	case err == nil:
+		list = nameList{time.Now().Add(namesFor), names}
+	case ctx.Err() != nil:
+		return list.of // the caller left, or has no time left
+	default:
+		list.until = time.Now().Add(namesAgain) // old names are better than none
+	}
+	if channel.Network == parley.Sandbox {
+		list.until = time.Now() // reading them is cheap, and they change often
+	}
+	c.contactNames.Store(key, list)
+	return list.of
+}
+
+func readNames(ctx context.Context, session network.Session, ofGroups bool) (map[parley.ContactID]string, error) {
+	if ofGroups {
+		groups, _, err := session.Groups(ctx, parley.Page{Limit: maxGroups})
+		names := make(map[parley.ContactID]string, len(groups))
+		for _, g := range groups {
+			names[g.ID.Chat()] = g.Name
+		}
+		return names, err
+	}
+	contacts, _, err := session.Contacts(ctx, parley.Page{Limit: maxNames})
+	names := make(map[parley.ContactID]string, len(contacts))
+	for _, one := range contacts {
+		names[one.ID] = one.Name
+	}
+	return names, err
+}
+
+// search returns contacts and groups of some channels whose names contain a text. It takes no longer than a list may wait.
+func (c *nameFinder) search(ctx context.Context, channels []parley.ChannelCode, text string) []parley.ContactID {
+	c.left = maxSearched
+	ctx, cancel := context.WithTimeout(ctx, namesWithin)
+	defer cancel()
+	text = strings.ToLower(text)
+	found := map[parley.ContactID]bool{}
+	for _, code := range channels {
+		for _, groups := range []bool{false, true} {
+			for id, name := range c.list(ctx, listKey{code, groups}) {
+				if len(found) < maxMatches && strings.Contains(strings.ToLower(name), text) {
+					found[id] = true
+				}
+			}
+		}
+	}
+	ids := make([]parley.ContactID, 0, len(found))
+	for id := range found {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}

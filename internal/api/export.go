@@ -1,0 +1,293 @@
+package api
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"parley"
+	"parley/internal/api/limit"
+	"parley/internal/store"
+)
+
+// An export reads page after page, each by itself from where the last one ended, and writes it before it reads the next. So
+// its memory is bounded, and a slow reader holds no transaction and no connection of the database.
+
+const (
+	exportPage     = 500         // rows that are read at a time
+	exportPatience = time.Minute // for a reader to take what one page has
+	exportsAtOnce  = 2           // of one token or session
+	limitExports   = "exports"
+	atMostHeader   = "Parley-Rows-At-Most"
+)
+
+var exportTypes = map[string][]string{"csv": {"text/csv; charset=utf-8"}, "jsonl": {"application/jsonl"}}
+
+// errIncomplete is the error of a response that ended too early. The connection is aborted, so that the caller notices.
+var errIncomplete = errors.New("the export is incomplete")
+
+// export is what an endpoint exports.
+type export[T any] struct {
+	name    string // of the file
+	object  string // of the audit log
+	columns []column[T]
+	atMost  func(ctx context.Context) (int64, error)
+	// next reads the next rows. more is false after the last.
+	next func(ctx context.Context) (rows []T, more bool, err error)
+}
+
+// column is a column of a CSV file.
+type column[T any] struct {
+	name string
+	cell func(T) string
+}
+
+// streamExport checks a request for an export, and reads the first rows, before the response begins. HEAD only counts.
+func streamExport[T any](ctx context.Context, s *server, r *request, e export[T]) (response, error) {
+	format := r.Choice("format", false, "csv", "jsonl")
+	if err := r.Err(); err != nil {
+		return response{}, err
+	}
+	most, err := e.atMost(ctx)
+	if err != nil {
+		return response{}, err
+	}
+	name := time.Now().UTC().Format("parley-" + e.name + "-20060102T150405Z." + format)
+	header := []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", name)}, {atMostHeader, strconv.FormatInt(most, 10)}}
+	a := response{status: http.StatusOK, contentType: exportTypes[format], header: header, size: sizeUnknown}
+	if r.http.Method == http.MethodHead {
+		r.inAudit = true // nothing is exported
+		return a, nil
+	}
+	if !s.exports.Acquire(r.token.ID, ctx.Done(), 0) {
+		q := limit.Quota{Name: limitExports, Unit: limit.UnitAtOnce, Most: int64(s.exports.Most), Wait: 5 * time.Second}
+		return response{}, limit.Exceeded(q, "Too many exports run for this token. Wait until one ends.")
+	}
+	rows, more, err := e.next(ctx)
+	if err == nil {
+		err = s.tx(ctx, func(tx *store.Tx) error {
+			return r.auditTx(ctx, tx, change{object: e.object, after: exportFilters(r.http)})
+		})
+	}
+	if err != nil {
+		s.exports.Release(r.token.ID)
+		return response{}, err
+	}
+	a.stream = func(w http.ResponseWriter) error {
+		defer s.exports.Release(r.token.ID)
+		h := w.Header()
+		setHeaders(h, r.id)
+		h["Content-Type"] = a.contentType
+		for _, f := range a.header {
+			h.Set(f.key, f.value)
+		}
+		w.WriteHeader(a.status)
+		return writeExport(ctx, w, format, e, rows, more)
+	}
+	return a, nil
+}
+
+// exportFilters are the fields of the request, for the audit log: what was exported.
+func exportFilters(hr *http.Request) map[string]string {
+	filters := map[string]string{"format": "csv"}
+	for name, values := range hr.URL.Query() {
+		filters[truncate(name, 40)] = truncate(values[0], 200)
+		if len(filters) == 20 {
+			break
+		}
+	}
+	return filters
+}
+
+func writeExport[T any](ctx context.Context, w http.ResponseWriter, format string, e export[T], rows []T, more bool) (err error) {
+	out := bufio.NewWriterSize(w, 64<<10)
+	control := http.NewResponseController(w)
+	write := writeLines[T]
+	if format == "csv" {
+		sheet := csv.NewWriter(out)
+		if err := sheet.Write(mapped(e.columns, func(c column[T]) string { return c.name })); err != nil {
+			return errors.Join(errIncomplete, err)
+		}
+		write = func(_ io.Writer, rows []T) error { return e.writeCSV(sheet, rows) }
+	}
+	for {
+		_ = control.SetWriteDeadline(time.Now().Add(exportPatience)) // not every writer has deadlines
+		if err = write(out, rows); err == nil {
+			err = out.Flush()
+		}
+		_ = control.Flush() // the reader sees how far it is
+		if err == nil && !more {
+			return nil
+		}
+		if err == nil {
+			rows, more, err = e.next(ctx)
+		}
+		if err != nil {
+			return errors.Join(errIncomplete, err)
+		}
+	}
+}
+
+func writeLines[T any](out io.Writer, rows []T) error {
+	for _, row := range rows {
+		line, err := encode(row)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e export[T]) writeCSV(sheet *csv.Writer, rows []T) error {
+	cells := make([]string, len(e.columns))
+	for _, row := range rows {
+		for i, c := range e.columns {
+			cells[i] = safeCell(strings.ToValidUTF8(c.cell(row), "\uFFFD"))
+		}
+		if err := sheet.Write(cells); err != nil {
+			return err
+		}
+	}
+	sheet.Flush()
+	return sheet.Error()
+}
+
+// formulaStarts are the characters with which a spreadsheet program begins a formula, also in their wide forms.
+const formulaStarts = "=+-@\t\r\n＝＋－＠"
+
+// safeCell puts an apostrophe before what a spreadsheet program would run as a formula: texts come from strangers.
+func safeCell(text string) string {
+	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune(formulaStarts, first) {
+		return "'" + text
+	}
+	return text
+}
+
+var messageColumns = []column[messageRow]{
+	{"timestamp", func(m messageRow) string { return m.Timestamp }},
+	{"channel", func(m messageRow) string { return string(m.Channel) }},
+	{"direction", func(m messageRow) string {
+		if m.FromMe {
+			return "out"
+		}
+		return "in"
+	}},
+	{"contact_id", func(m messageRow) string { return string(m.ContactID) }},
+	{"group_id", func(m messageRow) string { return orEmpty(m.GroupID) }},
+	{"name", func(m messageRow) string { return m.Name }},
+	{"type", func(m messageRow) string { return string(m.Type) }},
+	{"body", func(m messageRow) string { return m.Body }},
+	{"status", func(m messageRow) string { return m.Status.String() }},
+	{"error_code", func(m messageRow) string {
+		if m.Error == nil {
+			return ""
+		}
+		return string(m.Error.Code)
+	}},
+	{"error_message", func(m messageRow) string {
+		if m.Error == nil {
+			return ""
+		}
+		return m.Error.Message
+	}},
+	{"updated_at", func(m messageRow) string { return m.UpdatedAt }},
+	{"message_id", func(m messageRow) string { return m.MessageID }},
+	{"request_id", func(m messageRow) string { return orEmpty(m.RequestID) }},
+	{"otp", func(m messageRow) string { return strconv.FormatBool(m.OTP) }},
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (s *server) exportMessages(ctx context.Context, r *request) (response, error) {
+	q := messageQuery(r.Form)
+	q.Limit, q.Before = exportPage, 0
+	names := s.newNameFinder()
+	return streamExport(ctx, s, r, export[messageRow]{
+		name: "messages", object: string(q.Channel), columns: messageColumns,
+		atMost: func(ctx context.Context) (int64, error) { return s.Store.CountMessagesAtMost(ctx, q) },
+		next: func(ctx context.Context) (rows []messageRow, more bool, err error) {
+			page, err := s.Gateway.FindMessages(ctx, q)
+			if err != nil {
+				return nil, false, err
+			}
+			for i := range page.Messages {
+				m := &page.Messages[i]
+				if q.Text != "" && s.shownText(m) == "" {
+					continue // hidden text must not be searchable
+				}
+				row := s.messageRow(m, names.name(ctx, m.Channel, cmp.Or(m.Author, m.Chat)))
+				if row.OTP && row.Body != "" {
+					row.Body = hiddenText // also of the sandbox
+				}
+				rows = append(rows, row)
+			}
+			q.Before = page.Next
+			return rows, page.Next != 0, nil
+		},
+	})
+}
+
+var deliveryColumns = []column[deliveryRow]{
+	{"created_at", func(d deliveryRow) string { return d.CreatedAt }},
+	{"channel", func(d deliveryRow) string { return string(d.Channel) }},
+	{"type", func(d deliveryRow) string { return string(d.Type) }},
+	{"event_id", func(d deliveryRow) string { return string(d.EventID) }},
+	{"contact_id", func(d deliveryRow) string { return orEmpty(d.ContactID) }},
+	{"webhook", func(d deliveryRow) string { return orEmpty(d.Webhook) }},
+	{"url", func(d deliveryRow) string { return d.URL }},
+	{"state", func(d deliveryRow) string { return d.State }},
+	{"attempts", func(d deliveryRow) string { return strconv.Itoa(d.Attempts) }},
+	{"tried_at", func(d deliveryRow) string { return orEmpty(d.TriedAt) }},
+	{"code", func(d deliveryRow) string {
+		if d.Code == nil {
+			return ""
+		}
+		return strconv.Itoa(*d.Code)
+	}},
+	{"took_ms", func(d deliveryRow) string { return strconv.FormatInt(d.TookMS, 10) }},
+	{"problem", func(d deliveryRow) string { return d.Problem }},
+	{"next_at", func(d deliveryRow) string { return orEmpty(d.NextAt) }},
+	{"id", func(d deliveryRow) string { return string(d.ID) }},
+}
+
+func (s *server) exportDeliveries(ctx context.Context, r *request) (response, error) {
+	q := deliveryQuery(r.Form, "waiting", retrying, "delivered", "failed")
+	if r.Has("event_id") {
+		q.Events = append(q.Events, eventSeq(r.Form, "event_id"))
+	}
+	before := int64(math.MaxInt64)
+	return streamExport(ctx, s, r, export[deliveryRow]{
+		name: "deliveries", object: cmp.Or(string(q.Webhook), string(q.Channel)), columns: deliveryColumns,
+		atMost: func(ctx context.Context) (int64, error) {
+			_, total, err := s.Store.Deliveries(ctx, q, parley.Page{})
+			return total, err
+		},
+		next: func(ctx context.Context) ([]deliveryRow, bool, error) {
+			found, err := s.Store.DeliveriesBefore(ctx, q, before, exportPage)
+			if err != nil || len(found) == 0 {
+				return nil, false, err
+			}
+			addresses, err := s.addresses(ctx)
+			before = found[len(found)-1].ID.Number()
+			return mapped(found, func(d parley.Delivery) deliveryRow { return deliveryOf(d, addresses) }), len(found) == exportPage, err
+		},
+	})
+}

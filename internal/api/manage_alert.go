@@ -1,0 +1,227 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+)
+
+type alertRuleRow struct {
+	ID            parley.AlertRuleID `json:"id"`
+	Name          string             `json:"name"`
+	Kind          parley.AlertKind   `json:"kind"`
+	Channel       *string            `json:"channel"`
+	Share         *int               `json:"share"`
+	WindowMinutes *int               `json:"window_minutes"`
+	URL           *string            `json:"url"`
+	Via           *string            `json:"via"`
+	ContactID     *string            `json:"contact_id"`
+	Quiet         *alertQuiet        `json:"quiet"`
+	Enabled       bool               `json:"enabled"`
+	Warning       string             `json:"warning"`
+	CreatedAt     string             `json:"created_at"`
+}
+
+type alertQuiet struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Zone string `json:"zone"`
+}
+
+type newAlertRule struct {
+	alertRuleRow `json:",inline"`
+	Secret       *string `json:"secret"`
+}
+
+type alertRow struct {
+	ID         string             `json:"id"`
+	Rule       parley.AlertRuleID `json:"rule"`
+	Channel    *string            `json:"channel"`
+	Sentence   string             `json:"sentence"`
+	RaisedAt   string             `json:"raised_at"`
+	NotifiedAt *string            `json:"notified_at"`
+	ResolvedAt *string            `json:"resolved_at"`
+	Problem    string             `json:"problem"`
+}
+
+type alertsData struct {
+	Rules  []alertRuleRow `json:"rules"`
+	Alerts []alertRow     `json:"alerts"`
+}
+
+func alertRuleOf(a parley.AlertRule) alertRuleRow {
+	row := alertRuleRow{
+		ID: a.ID, Name: a.Name, Kind: a.Kind, Channel: textOrNil(a.Channel), URL: textOrNil(a.URL), Via: textOrNil(a.Via),
+		ContactID: textOrNil(a.Contact), Enabled: a.Enabled, Warning: warningOf(a.URL), CreatedAt: parley.Stamp(a.CreatedAt),
+	}
+	if a.Kind == parley.AlertFailingSends {
+		row.Share, row.WindowMinutes = new(a.Share), new(int(a.Window/time.Minute))
+	}
+	if a.Quiet != (parley.QuietHours{}) {
+		row.Quiet = &alertQuiet{a.Quiet.From, a.Quiet.To, a.Quiet.Zone}
+	}
+	return row
+}
+
+// auditAlert is a rule as the audit log shows it.
+func auditAlert(a parley.AlertRule) alertRuleRow {
+	a.URL = withoutSecrets(a.URL)
+	return alertRuleOf(a)
+}
+
+func (s *server) listAlerts(ctx context.Context, r *request) (any, error) {
+	page := r.Page()
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	rules, err := s.Store.AlertRules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	alerts, total, err := s.Store.Alerts(ctx, page)
+	return okPage(alertsData{mapped(rules, alertRuleOf), mapped(alerts, func(a parley.Alert) alertRow {
+		return alertRow{a.ID(), a.Rule, textOrNil(a.Channel), a.Sentence, parley.Stamp(a.RaisedAt), stampOrNil(a.NotifiedAt),
+			stampOrNil(a.ResolvedAt), a.Problem}
+	})}, page, total), err
+}
+
+// alertRule reads the fields of a rule.
+func (s *server) alertRule(ctx context.Context, r *request) (parley.AlertRule, error) {
+	rule := parley.AlertRule{
+		Name: r.OptionalText("name", 1, 60), Channel: parley.ChannelCode(r.OptionalText("channel", 1, 32)),
+		Kind:    parley.AlertKind(r.Choice("kind", true, mapped(parley.AlertKinds, func(k parley.AlertKind) string { return string(k) })...)),
+		Enabled: r.Bool("enabled", true), CreatedAt: time.Now(),
+	}
+	if err := s.channelField(ctx, r, rule.Channel); err != nil {
+		return rule, err
+	}
+	if rule.Kind == parley.AlertFailingSends {
+		rule.Share = int(r.Whole("share", 20, 1, 100))
+		rule.Window = time.Duration(r.Whole("window_minutes", 15, 5, 24*60)) * time.Minute
+	}
+	if rule.Kind == parley.AlertDisk && rule.Channel != "" {
+		r.Fail("channel", "does not apply to the disk. Leave it out.")
+	}
+	switch byMessage := r.Has("via") || r.Has("contact_id"); {
+	case r.Has("url") && byMessage:
+		r.Fail("url", "and via cannot be given together. Notify an address, or a contact through a channel.")
+	case byMessage:
+		rule.Via, rule.Contact = parley.ChannelCode(r.Text("via", 1, 32)), r.Contact("contact_id")
+		if _, err := s.Store.Channel(ctx, rule.Via); rule.Via != "" && err != nil {
+			if !errors.Is(err, parley.ErrNotFound) {
+				return rule, err
+			}
+			r.Fail("via", namesNoChannel)
+		}
+	default:
+		rule.URL = r.Address("url")
+	}
+	if quiet, given := r.Object("quiet", false); given {
+		rule.Quiet = parley.QuietHours{From: quiet.Text("from", 5, 5), To: quiet.Text("to", 5, 5), Zone: quiet.Text("zone", 1, 60)}
+		for name, text := range map[string]string{"from": rule.Quiet.From, "to": rule.Quiet.To} {
+			if _, err := parley.ParseClock(text); text != "" && err != nil {
+				quiet.Fail(name, "must be a time of day such as 22:00.")
+			}
+		}
+		if _, err := parley.LoadZone(rule.Quiet.Zone); rule.Quiet.Zone != "" && err != nil {
+			quiet.Fail("zone", "must be the name of a time zone, such as Asia/Jakarta or UTC.")
+		}
+	}
+	return rule, r.Err()
+}
+
+const maxAlertRules = 100
+
+func (s *server) createAlert(ctx context.Context, r *request) (any, error) {
+	rule, err := s.alertRule(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	rule.ID = parley.NewAlertRuleID()
+	var secret *string
+	err = s.tx(ctx, func(tx *store.Tx) error {
+		all, err := tx.AlertRules(ctx)
+		if err != nil {
+			return err
+		}
+		if len(all) >= maxAlertRules {
+			return parley.Errorf(parley.BadRequest, "There are %d alert rules, and no more are possible. Delete one first.", maxAlertRules)
+		}
+		if err := tx.SetAlertRule(ctx, rule); err != nil {
+			return err
+		}
+		if rule.URL != "" {
+			made, err := s.Callbacks.Secrets.Add(ctx, tx, parley.AlertSecret(rule.ID))
+			if err != nil {
+				return err
+			}
+			secret = &made
+		}
+		// The stored response must not contain the secret.
+		before := ok("The alert rule already exists. Its secret was shown once.", newAlertRule{alertRuleOf(rule), nil})
+		return errors.Join(r.auditTx(ctx, tx, change{object: string(rule.ID), after: auditAlert(rule)}),
+			r.storeKey(ctx, tx, http.StatusCreated, before))
+	})
+	return ok("Alert rule created", newAlertRule{alertRuleOf(rule), secret}), err
+}
+
+func (r *request) alertID() parley.AlertRuleID { return parley.AlertRuleID(r.http.PathValue("id")) }
+
+var errNoAlert = parley.Errorf(parley.NotFound, "This alert rule does not exist.")
+
+func (s *server) replaceAlert(ctx context.Context, r *request) (any, error) {
+	rule, err := s.alertRule(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	err = s.tx(ctx, func(tx *store.Tx) error {
+		old, err := tx.AlertRule(ctx, r.alertID())
+		if err != nil {
+			return err
+		}
+		if (old.URL == "") != (rule.URL == "") {
+			return parley.InvalidField("url", "url and via cannot replace each other. Create another alert rule.")
+		}
+		rule.ID, rule.CreatedAt = old.ID, old.CreatedAt
+		return errors.Join(tx.SetAlertRule(ctx, rule),
+			r.auditTx(ctx, tx, change{object: string(rule.ID), before: auditAlert(old), after: auditAlert(rule)}))
+	})
+	return ok("Alert rule changed", alertRuleOf(rule)), notFoundAs(err, errNoAlert)
+}
+
+func (s *server) deleteAlert(ctx context.Context, r *request) (any, error) {
+	err := s.tx(ctx, func(tx *store.Tx) error {
+		old, err := tx.AlertRule(ctx, r.alertID())
+		if err != nil {
+			return err
+		}
+		return errors.Join(tx.DeleteAlertRule(ctx, old.ID), r.auditTx(ctx, tx, change{object: string(old.ID), before: auditAlert(old)}))
+	})
+	s.Callbacks.Secrets.Evict(parley.AlertSecret(r.alertID()))
+	return ok("Alert rule deleted", nil), notFoundAs(err, errNoAlert)
+}
+
+type alertTestData struct {
+	Problem string `json:"problem"`
+}
+
+// testAlert sends a test notice now, also in quiet hours.
+func (s *server) testAlert(ctx context.Context, r *request) (any, error) {
+	rule, err := s.Store.AlertRule(ctx, r.alertID())
+	if err != nil {
+		return nil, notFoundAs(err, errNoAlert)
+	}
+	test := parley.Alert{Seq: rand.Int64(), Rule: rule.ID, Channel: rule.Channel, RaisedAt: time.Now(),
+		Sentence: "This is a test. Nothing is wrong."}
+	e := ok("The notice was accepted", alertTestData{s.sendNotice(ctx, rule, &test, alertTest)})
+	if problem := e.Data.(alertTestData).Problem; problem != "" {
+		e.Success, e.Message = false, fmt.Sprintf("The notice was not accepted. %s", problem)
+	}
+	return e, nil
+}

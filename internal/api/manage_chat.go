@@ -1,0 +1,297 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley"
+	"parley/internal/api/form"
+)
+
+// listedChat is a row of the list of conversations.
+type listedChat struct {
+	Channel  parley.ChannelCode `json:"channel"`
+	ID       parley.ContactID   `json:"id"` // of the contact or group
+	IsGroup  bool               `json:"is_group"`
+	Name     string             `json:"name"`
+	Archived bool               `json:"archived"`
+	Messages int64              `json:"messages"`
+	Unread   int                `json:"unread"`
+	Last     messageRow         `json:"last"`
+}
+
+const (
+	chatCursorStart = "c" // prefix of a cursor, so that it is no number
+	maxListed       = 100
+	maxContactChats = 200 // of one contact, one per channel
+)
+
+// listChats lists the chats of a channel or of all, newest first, or finds some by a name or the beginning of a number.
+func (s *server) listChats(ctx context.Context, r *request) (any, error) {
+	q := parley.ChatQuery{Channel: parley.ChannelCode(r.http.PathValue("code")), Limit: int(r.Whole("limit", 50, 1, maxListed))}
+	text := strings.TrimSpace(r.OptionalText("search", 1, maxSought))
+	q.Before = chatCursor(r.Form, "cursor")
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.checkChannel(ctx, q.Channel); err != nil {
+		return nil, err
+	}
+	names := s.newNameFinder()
+	isSearch := text != ""
+	if isSearch {
+		q.Before = parley.ChatCursor{}
+		q.Number = numberStart(text)
+		q.Contacts = names.search(ctx, s.codes(q.Channel), text)
+		names.left = maxAsked
+	}
+	var chats []parley.ChatSummary
+	var err error
+	if !isSearch || q.Number != "" || len(q.Contacts) > 0 {
+		chats, err = s.Gateway.ListChats(ctx, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	meta := searchMeta{HasMore: !isSearch && len(chats) == q.Limit}
+	if meta.HasMore {
+		at := chats[len(chats)-1].Cursor
+		meta.Cursor = textOrNil(chatCursorStart + strconv.FormatInt(at.Minute, 36) + "." + strconv.FormatInt(at.ID, 36))
+	}
+	return envelope{Success: true, Message: "OK", Data: s.listedChats(ctx, names, chats), Meta: meta}, nil
+}
+
+// listedChats are rows of chats, the newest message first.
+func (s *server) listedChats(ctx context.Context, names *nameFinder, chats []parley.ChatSummary) []listedChat {
+	slices.SortStableFunc(chats, func(a, b parley.ChatSummary) int { return b.Last.CreatedAt.Compare(a.Last.CreatedAt) })
+	return mapped(chats, func(c parley.ChatSummary) listedChat {
+		return listedChat{Channel: c.Channel, ID: c.Chat, IsGroup: c.Chat.IsGroup(), Name: names.name(ctx, c.Channel, c.Chat),
+			Archived: c.Archived, Messages: c.Messages, Unread: c.Unread,
+			Last: s.messageRow(&c.Last, names.name(ctx, c.Channel, cmp.Or(c.Last.Author, c.Chat)))}
+	})
+}
+
+func (s *server) checkChannel(ctx context.Context, code parley.ChannelCode) error {
+	if code == "" {
+		return nil
+	}
+	_, err := s.channelNamed(ctx, code)
+	return notFoundAs(err, parley.Errorf(parley.NotFound, "There is no channel %q.", truncate(string(code), 100)))
+}
+
+// codes lists one channel, or all.
+func (s *server) codes(only parley.ChannelCode) []parley.ChannelCode {
+	if only != "" {
+		return []parley.ChannelCode{only}
+	}
+	return mapped(s.Gateway.Channels(), func(c parley.Channel) parley.ChannelCode { return c.Code })
+}
+
+// numberStart returns the digits of a text that is the beginning of a phone number; else "".
+func numberStart(text string) string {
+	digits := strings.NewReplacer("+", "", " ", "", "-", "", "(", "", ")", "", ".", "").Replace(strings.TrimSuffix(text, "@c.us"))
+	if len(digits) < leastDigits || len(digits) > form.MaxNumber || strings.Trim(digits, "0123456789") != "" || digits[0] == '0' {
+		return ""
+	}
+	return digits
+}
+
+func chatCursor(f form.Form, name string) (at parley.ChatCursor) {
+	text := f.OptionalText(name, 1, 40)
+	if text == "" {
+		return at
+	}
+	values, ok := strings.CutPrefix(text, chatCursorStart)
+	minute, id, both := strings.Cut(values, ".")
+	var errs [2]error
+	at.Minute, errs[0] = strconv.ParseInt(minute, 36, 64)
+	at.ID, errs[1] = strconv.ParseInt(id, 36, 64)
+	if !ok || !both || errors.Join(errs[:]...) != nil {
+		f.Fail(name, "must be a cursor from an earlier response.")
+	}
+	return at
+}
+
+// chatDetail is a chat with some of its messages.
+type chatDetail struct {
+	Channel  parley.ChannelCode `json:"channel"`
+	ID       parley.ContactID   `json:"id"`
+	IsGroup  bool               `json:"is_group"`
+	Name     string             `json:"name"`
+	Archived bool               `json:"archived"`
+	Messages int64              `json:"messages"` // how many there are; also the position of the newest
+	History  []chatMessage      `json:"history"`  // newest first
+}
+
+// chatMessage is a message in a conversation.
+type chatMessage struct {
+	messageRow  `json:",inline"`
+	Position    int64                `json:"position"`
+	ReplyTo     *string              `json:"reply_to"`
+	Quoted      *parley.QuotedView   `json:"quoted"`
+	Media       *parley.MediaView    `json:"media"`
+	Location    *parley.LocationView `json:"location"`
+	Contacts    []parley.ContactCard `json:"contacts"`
+	Poll        *messagePoll         `json:"poll"`
+	Reactions   []string             `json:"reactions"`
+	OwnReaction *string              `json:"own_reaction"`
+	SentBy      *sender              `json:"sent_by"`
+}
+
+// readChat reads a page of a conversation: up to a position, around a message, or the newest.
+func (s *server) readChat(ctx context.Context, r *request) (any, error) {
+	code, chat := parley.ChannelCode(r.http.PathValue("code")), chatInPath(r.http.PathValue("chat"))
+	limit := int(r.Whole("limit", 50, 1, maxListed))
+	newest := r.Whole("before", 0, 2, 1<<40) - 1
+	message := r.OptionalText("message", 1, 200)
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.checkChannel(ctx, code); err != nil {
+		return nil, err
+	}
+	if message != "" {
+		at, err := s.positionOf(ctx, code, chat, message)
+		if err != nil {
+			return nil, err
+		}
+		newest = at + int64(limit)/2
+	}
+	ms, from, total, err := s.Gateway.HistoryAt(ctx, code, chat, max(newest, 0), limit)
+	if err != nil {
+		return nil, notFoundAs(err, parley.Errorf(parley.NotFound, "Channel %s has no chat with this contact or group yet.", code))
+	}
+	names := s.newNameFinder()
+	d := chatDetail{Channel: code, ID: chat, IsGroup: chat.IsGroup(), Messages: total}
+	if d.History, err = s.chatMessages(ctx, r, names, ms, from); err != nil {
+		return nil, err
+	}
+	if len(ms) > 0 {
+		d.ID = ms[0].Chat // as the network spells it
+	}
+	known, err := s.Store.Chat(ctx, code, chat)
+	d.Name, d.Archived = names.name(ctx, code, d.ID), known.Archived
+	return ok("OK", d), err
+}
+
+// chatInPath reads a contact or a group: an id, or a number.
+func chatInPath(text string) parley.ContactID {
+	if digits := numberStart(text); digits != "" {
+		return parley.ContactOf(digits)
+	}
+	return parley.ContactID(text)
+}
+
+// positionOf returns the position of a message, which may be named by its bare id, in a chat.
+func (s *server) positionOf(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id string) (int64, error) {
+	none := parley.Errorf(parley.NotFound, "This message does not exist in this chat.")
+	ref, err := parley.ParseMessageRef(id)
+	if err != nil {
+		return 0, none
+	}
+	if ref.IsBare() { // the same id may also be in another chat
+		ref.Chat, ref.FromMe = chat, true
+	}
+	m, err := s.Store.Message(ctx, code, ref)
+	if errors.Is(err, parley.ErrNotFound) && ref.FromMe {
+		ref.FromMe = false
+		m, err = s.Store.Message(ctx, code, ref)
+	}
+	if err != nil {
+		return 0, notFoundAs(err, none)
+	}
+	position, err := s.Store.PositionOf(ctx, m.Seq)
+	if err == nil && position == 0 {
+		err = none // an operation
+	}
+	return position, err
+}
+
+// chatMessages describes messages of a chat. newest is the position of the first one.
+func (s *server) chatMessages(
+	ctx context.Context, r *request, names *nameFinder, ms []parley.Message, newest int64,
+) ([]chatMessage, error) {
+	senders, err := s.sendersOf(ctx, ms)
+	if err != nil {
+		return nil, err
+	}
+	links := parley.MediaLinks{Base: s.baseURL(r.http)}
+	rows := make([]chatMessage, len(ms))
+	for i := range ms {
+		m := &ms[i]
+		rows[i] = chatMessage{
+			messageRow: s.messageRow(m, names.name(ctx, m.Channel, cmp.Or(m.Author, m.Chat))), Position: newest - int64(i),
+			ReplyTo: textOrNil(m.ReplyTo), Reactions: m.Reactions, OwnReaction: textOrNil(m.OwnReaction),
+			SentBy: senders[m.ID],
+		}
+		if err := s.addChatContent(ctx, &rows[i], m, links); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// addChatContent adds the content beside the text, if it may be shown.
+func (s *server) addChatContent(ctx context.Context, row *chatMessage, m *parley.Message, links parley.MediaLinks) error {
+	if _, shown := s.showsContent(m); !shown {
+		return nil
+	}
+	view := parley.ViewOf(m, links.Plain)
+	row.Quoted, row.Media, row.Location, row.Contacts = view.Quoted, view.Media, view.Location, view.Contacts
+	if c, ok := m.Content.(parley.Poll); ok && len(c.Options) > 0 {
+		events, err := s.Store.EventsAbout(ctx, m)
+		if err != nil {
+			return fmt.Errorf("votes of a poll: %w", err)
+		}
+		row.Poll = pollOf(c, lastVotes(events))
+	}
+	return nil
+}
+
+// contactOverview is what all channels know of a contact.
+type contactOverview struct {
+	ContactID parley.ContactID `json:"contact_id"`
+	Number    string           `json:"number"`
+	Name      string           `json:"name"`
+	Chats     []listedChat     `json:"chats"`
+	OTPs      []otpRow         `json:"otps"`
+}
+
+// readContact reads the chats with a contact on all channels, and its one-time passwords without their codes.
+func (s *server) readContact(ctx context.Context, r *request) (any, error) {
+	id := chatInPath(r.http.PathValue("contact"))
+	chats, err := s.Store.ChatsWith(ctx, id, maxContactChats)
+	if err != nil {
+		return nil, err
+	}
+	ledgers, err := s.Store.Ledgers(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.Store.LinksOf(ctx, id, maxFound)
+	if err != nil {
+		return nil, err
+	}
+	if len(chats)+len(ledgers)+len(links) == 0 {
+		return nil, parley.Errorf(parley.NotFound, "No channel has a chat with this contact.")
+	}
+	c := contactOverview{ContactID: id, Number: id.Number(), Chats: s.listedChats(ctx, s.newNameFinder(), chats)}
+	for _, l := range ledgers {
+		if l.Code.ID != "" {
+			c.OTPs = append(c.OTPs, codeRow(l.Code, s.Gateway.Now(l.Code.Channel)))
+		}
+	}
+	for _, l := range links {
+		c.OTPs = append(c.OTPs, linkRow(l, s.Gateway.Now(l.Channel)))
+	}
+	newestFirst(c.OTPs)
+	for _, chat := range c.Chats {
+		c.Name = cmp.Or(c.Name, chat.Name)
+	}
+	return ok("OK", c), nil
+}

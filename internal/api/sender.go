@@ -1,0 +1,55 @@
+package api
+
+import (
+	"context"
+
+	"parley"
+	"parley/internal/token"
+)
+
+// sender is who sent a message: a person at the console, or a program with a token.
+type sender struct {
+	Kind parley.ActorKind `json:"kind"`
+	ID   string           `json:"id"`
+	Name string           `json:"name"`
+	Role *parley.Role     `json:"role"` // of a console session
+}
+
+// sendersOf says who sent messages, by their bare ids. Messages of contacts, of the phone itself and of older versions are missing.
+func (s *server) sendersOf(ctx context.Context, ms []parley.Message) (map[parley.MessageID]*sender, error) {
+	var fromConsole []parley.MessageID
+	var ids []parley.TokenID
+	seen := map[parley.TokenID]bool{}
+	for i := range ms {
+		switch m := &ms[i]; {
+		case !m.FromMe:
+		case m.Token == "":
+			fromConsole = append(fromConsole, m.ID)
+		case !seen[m.Token]:
+			seen[m.Token] = true
+			ids = append(ids, m.Token)
+		}
+	}
+	people, err := s.Store.SendersOf(ctx, fromConsole)
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.Store.TokenNames(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	senders := make(map[parley.MessageID]*sender, len(ms))
+	for i := range ms {
+		m := &ms[i]
+		if by, found := people[m.ID]; found && m.FromMe {
+			senders[m.ID] = &sender{by.Kind, by.ID, by.Name, &by.Role}
+		} else if m.Token != "" {
+			by := &sender{Kind: parley.ActorToken, ID: string(m.Token), Name: names[m.Token]}
+			if token.IsLocalID(m.Token) {
+				by.Kind = parley.ActorLocal
+			}
+			senders[m.ID] = by
+		}
+	}
+	return senders, nil
+}

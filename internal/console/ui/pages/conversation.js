@@ -1,0 +1,233 @@
+// One conversation: what was said in both directions, kept fresh, and the reply.
+import { html, useState, useEffect, useLayoutEffect, useRef } from '../view.js';
+import { api } from '../api.js';
+import { generation } from '../live.js';
+import { href, setQuery } from '../router.js';
+import { channelBy, learn, may } from '../state.js';
+import { useKeys } from '../keys.js';
+import { texts, bytes } from '../i18n.js';
+import { Empty, Loading, Note } from '../parts/card.js';
+import { Button, IconButton } from '../parts/button.js';
+import { Dialog, confirm } from '../parts/dialog.js';
+import { Bubble, asBubble, excerpt, senderName } from '../parts/bubble.js';
+import { Composer } from '../parts/composer.js';
+import { Face } from '../parts/face.js';
+import { useForm, Form, Field, Submit, NeedsRole } from '../parts/form.js';
+import { Icon } from '../parts/icon.js';
+import { Badge } from '../parts/status.js';
+import { toast } from '../parts/toast.js';
+import { useBottom, useFollow, beginsDay, dayName } from '../parts/transcript.js';
+import { mask, number, phone } from '../parts/who.js';
+import { title } from '../shell/title.js';
+
+const t = texts('conversations');
+const core = texts('core');
+const why = texts('messages');
+
+const pageSize = 50;
+const near = 150; // pixels from the beginning at which earlier messages are loaded
+const mostPatched = 5; // messages that are loaded one by one after a change
+
+/** The messages that are loaded, oldest first and without gaps, and how many there are. */
+function useHistory(channel, chat, message) {
+  const path = `/manage/channels/${encodeURIComponent(channel)}/chats/${encodeURIComponent(chat)}`;
+  const [state, set] = useState({ list: null, total: 0, info: null, error: null });
+  const now = useRef(state);
+  now.current = state;
+  // A response about earlier messages may count one that is not loaded yet: its own event loads it.
+  const put = (data, fresh, earlier) => set((was) => {
+    const page = [...data.history].reverse().map(asBubble);
+    const { history, messages: total, ...info } = data;
+    const old = fresh ? [] : was.list || [];
+    const touches = old.length && page.length && page[0].position <= old.at(-1).position + 1 && page.at(-1).position >= old[0].position - 1;
+    const all = new Map((touches ? old : []).map((m) => [m.position, m]));
+    for (const m of page) all.set(m.position, m);
+    const list = [...all.values()].sort((a, b) => a.position - b.position);
+    return { list, total: Math.max(earlier ? was.total : total, list.at(-1)?.position || 0), info, error: null }; // a response may be overtaken by a later one
+  });
+  const read = async (query, fresh, earlier) => put((await api.get(path, { query: { limit: pageSize, ...query } })).data, fresh, earlier);
+  const begin = async () => {
+    try {
+      await read(message ? { message } : {}, true).catch((error) => { if (!message || error.status !== 404) throw error; return read({}, true); });
+    } catch (error) {
+      set((was) => ({ ...was, list: error.status === 404 ? [] : was.list, error: error.status === 404 ? null : error }));
+    }
+  };
+  useEffect(() => { begin(); }, [message, generation.value]);
+  const atEnd = () => !now.current.list?.length || now.current.list.at(-1).position === now.current.total;
+  return {
+    ...state,
+    atEnd: atEnd(),
+    begin,
+    newest: () => read({}, !atEnd()),
+    older: () => read({ before: now.current.list[0].position }, false, true),
+    newer: () => read({ before: now.current.list.at(-1).position + pageSize + 1 }),
+    /** What events tell of is loaded again: few messages one by one, what is new as a page. */
+    async follow(events) {
+      const { list } = now.current;
+      const known = new Map(list?.map((m) => [m.message_id, m.position]));
+      const changed = [...new Set(events.map((event) => known.get(event.data.message_id)))];
+      const old = changed.filter(Boolean);
+      if (changed.includes(undefined) || old.length > mostPatched) {
+        if (atEnd()) await read({});
+        else set((was) => ({ ...was, total: was.total + (changed.includes(undefined) ? 1 : 0) }));
+      }
+      for (const position of old.slice(0, mostPatched)) await read({ before: position + 1, limit: 1 }, false, true);
+    },
+  };
+}
+
+const isMessage = (channel, id) => (event) => event.channel === channel && (event.data.group_id || event.data.contact_id) === id;
+
+export function Thread({ channel, chat, message, onBack }) {
+  const history = useHistory(channel, chat, message);
+  const { list, info, error } = history;
+  const id = info?.id || (chat.includes('@') ? chat : `${number(chat)}@c.us`);
+  useFollow(['message.', 'poll.'], isMessage(channel, id), history.follow);
+  const [open, setOpen] = useState('');
+  const [reply, setReply] = useState(null);
+  const [files, setFiles] = useState(null);
+  const box = useBottom(list && { data: [...list].reverse() }, list?.[0]?.position);
+  useTarget(box, list, message);
+  const loading = useRef(false);
+
+  const isGroup = id.endsWith('@g.us');
+  const name = mask(info?.name || (isGroup ? t('group') : phone(id)));
+  useEffect(() => { title.value = name; }, [name]);
+  const at = channelBy(channel);
+  useEffect(() => { if (!at) api.get(`/manage/channels/${encodeURIComponent(channel)}`).then(({ data }) => learn([data]), () => {}); }, [channel]);
+  const to = isGroup ? { group_id: id } : { contact_id: id };
+  const call = (method, path, body) => api[method](path, body, { channel, headers: { Prefer: 'respond-async' } });
+  const act = async (method, path, body) => {
+    setOpen('');
+    const { data } = await call(method, path, body);
+    if (data?.error) toast(data.error.message, { kind: 'bad' });
+    if (history.atEnd) await history.newest();
+  };
+  const send = async (path, body) => {
+    box.follow();
+    await call('post', path, { ...to, ...body, ...(reply && { reply_to: reply.id }) });
+    setReply(null);
+    await history.newest();
+  };
+  const lastIn = list?.findLast((m) => !m.from_me);
+  const unseen = lastIn?.status === 'RECEIVED' && list.at(-1) === lastIn;
+  const seen = () => act('post', '/send-message/seen', { message_id: lastIn.message_id });
+  useKeys([['s', t('markSeen'), () => (unseen ? seen() : false), 'support'], ['r', t('reply'), () => document.querySelector('.thread textarea')?.focus(), 'support']]);
+
+  const author = (m) => (m.from_me ? channel : mask(m.name || phone(m.contact_id || id)));
+  const byID = new Map(list?.map((m) => [m.id, m]));
+  const quoteOf = (m) => m.reply_to && (byID.has(m.reply_to) ? { who: author(byID.get(m.reply_to)), text: excerpt(byID.get(m.reply_to)) }
+    : m.quoted?.body ? { text: mask(m.quoted.body) } : {});
+  const onScroll = async () => {
+    box.onScroll();
+    if (box.ref.current.scrollTop > near || loading.current || !list?.length || list[0].position === 1) return;
+    loading.current = true;
+    await history.older().catch(() => {});
+    loading.current = false;
+  };
+  const react = (m) => (emoji) => act('put', '/send-message/reaction', { message_id: m.message_id, reaction: m.own_reaction === emoji ? '' : emoji });
+  const remove = (m) => async () => {
+    if (at?.network !== 'sandbox' && !await confirm({ title: t('deleteAsk'), text: t('deleteText'), action: t('delete'), danger: true })) return;
+    await act('del', `/send-message/delete?message_id=${encodeURIComponent(m.message_id)}`);
+  };
+
+  return html`<section class="thread" aria-label=${t('with', { name })}>
+    <${ThreadHead} name=${name} id=${id} info=${info} channel=${channel} at=${at} isGroup=${isGroup} onBack=${onBack}
+      seen=${unseen && may('support') && seen} />
+    <div class="chat" onDrop=${(event) => { event.preventDefault(); if (may('support')) setFiles([...event.dataTransfer.files]); }} onDragOver=${(event) => event.preventDefault()}>
+      <div class="transcript" role="log" aria-label=${t('with', { name })} tabindex="0" ref=${box.ref} onScroll=${onScroll}>
+        ${error && !list && html`<${Note} kind="bad" title=${core('notLoaded')}>${error.message} <${Button} small onClick=${history.begin}>${core('again')}<//><//>`}
+        ${!list && !error && html`<${Loading} rows=${5} />`}
+        ${list?.length === 0 && html`<${Empty} icon="conversations" title=${t('nothingYet', { name: html`<bdi>${name}</bdi>` })} text=${may('support') ? t('nothingYetText') : ''} />`}
+        ${list?.[0]?.position > 1 && html`<div class="earlier"><${Button} small onClick=${history.older}>${t('earlier')}<//></div>`}
+        ${list?.map((m, i) => html`${beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.position}`}>${dayName(m)}</p>`}
+          <${Bubble} key=${m.position} m=${m} own=${m.from_me} author=${author(m)} named=${isGroup && !m.from_me && list[i - 1]?.contact_id !== m.contact_id} status=${m.status} quote=${quoteOf(m)}
+            onQuote=${m.reply_to && (() => setQuery({ message: m.reply_to }))} marked=${m.id === message || m.message_id === message}
+            file=${() => api.blob(`/manage/messages/${encodeURIComponent(m.message_id)}/media`, { query: { channel } })} note=${html`<${Notes} m=${m} channel=${channel} />`}
+            open=${open === m.message_id} onOpen=${setOpen} onReply=${may('support') && !at?.archive_of && (() => { setReply(m); setOpen(''); })}
+            onReact=${may('support') && !at?.archive_of && react(m)} onDelete=${may('support') && m.from_me && !at?.archive_of && remove(m)}>
+            ${may('support') && !m.from_me && m.status === 'RECEIVED' && html`<${Button} small kind="quiet" icon="check" onClick=${() => act('post', '/send-message/seen', { message_id: m.message_id })}>${t('markSeen')}<//>`}
+            <${Button} small kind="quiet" icon="info" href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>${t('details')}<//><//>`)}
+        ${list && !history.atEnd && html`<div class="earlier"><${Button} small onClick=${history.newer}>${t('newer')}<//> <${Button} small onClick=${() => { box.follow(); if (message) setQuery({ message: null }, { replace: true }); else history.newest(); }}>${t('toEnd')}<//></div>`}
+      </div>
+      ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>${t('newBelow', { n: box.missed })}</button>`}
+      <${Reply} at=${at} channel=${channel} send=${send} reply=${reply && { who: author(reply), text: excerpt(reply) }} onReplyEnd=${() => setReply(null)} onFiles=${setFiles}
+        lastOwn=${list?.findLast((m) => m.from_me && m.type === 'text' && !m.deleted && !m.otp)?.body} />
+    </div>
+    ${files?.length > 0 && html`<${Attach} file=${files[0]} channel=${channel} name=${name} send=${send} close=${() => setFiles(null)} />`}
+  </section>`;
+}
+
+// A link to a message shows it in the middle, once it is there.
+function useTarget(box, list, message) {
+  const shown = useRef('');
+  const there = list?.some((m) => m.id === message || m.message_id === message);
+  useLayoutEffect(() => {
+    if (!message || !there || shown.current === message) return;
+    shown.current = message;
+    box.leave();
+    box.ref.current.querySelector('.bubble.marked')?.scrollIntoView({ block: 'center' });
+  }, [message, there]);
+}
+
+function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen }) {
+  const digits = !isGroup && number(id);
+  const network = at && (at.network === 'sandbox' ? core('sandbox') : core('real'));
+  return html`<header class="thread-head">
+    <span class="only-small"><${IconButton} icon="left" label=${t('back')} onClick=${onBack} /></span>
+    <${Face} id=${id} name=${info?.name || ''} group=${isGroup} />
+    <div class="grow"><h2 class="clip"><bdi>${name}</bdi></h2>
+      <p class="muted clip">${[info?.name && digits && mask(phone(id)), at?.name || channel, network].filter(Boolean).map((part, i) => html`${i > 0 && ' · '}<bdi>${part}</bdi>`)}
+        ${info?.archived && html` <${Badge}>${t('archived')}<//>`}</p></div>
+    ${seen && html`<${Button} small icon="check" onClick=${seen}>${t('markSeen')}<//>`}
+    ${digits && at?.network === 'sandbox' && !at.archive_of && html`<span class="hide-small"><a class="icon-button" href=${href(`/phone/${digits}`, { to: channel })} aria-label=${t('onPhone')} title=${t('onPhone')}><${Icon} name="phone" /></a></span>`}
+    ${digits && html`<a class="icon-button" href=${href(`/contacts/${digits}`)} aria-label=${t('contact')} title=${t('contact')}><${Icon} name="user" /></a>`}
+    <span class="hide-small"><${IconButton} icon="close" label=${core('close')} onClick=${onBack} /></span>
+  </header>`;
+}
+
+/** Why it failed, and who sent it. */
+function Notes({ m, channel }) {
+  return html`${m.status === 'FAILED' && html`<p class="bubble-failed"><${Icon} name="bad" size=${14} /> ${why(`why.${m.error?.code || 'refused'}`)}
+      <a href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>${t('details')}</a></p>`}
+    ${m.sent_by && html`<p class="bubble-by muted">${t(`sentBy.${m.sent_by.kind}`, { name: html`<bdi>${senderName(m.sent_by)}</bdi>` })}</p>`}`;
+}
+
+function Reply({ at, channel, send, onFiles, ...rest }) {
+  const input = useRef();
+  if (!at) return html`<div class="composer" />`;
+  if (!may('support')) return html`<div class="composer"><${NeedsRole} role="support" /></div>`;
+  if (at.archive_of) return html`<div class="composer"><${Note}>${t('noReplies')}<//></div>`;
+  const pick = (event) => { onFiles([...event.target.files]); event.target.value = ''; };
+  return html`<${Composer} ...${rest} say=${(message) => send('/send-message/text', { message })} onFiles=${onFiles}
+    note=${at.status !== 'WORKING' && html`<${Note} kind="warn">${t('notWorking', { status: core(`channel.${at.status}`) })} <a href=${href(`/channels/${channel}`)}>${core('page.channel')}</a><//>`}
+    before=${html`<${IconButton} icon="attach" label=${t('attach')} onClick=${() => input.current.click()} /><input type="file" class="sr" tabindex="-1" aria-label=${t('attach')} ref=${input} onChange=${pick} />`} />`;
+}
+
+const kindOf = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type === 'video/mp4' ? 'video' : /^audio\/(ogg|opus)/.test(type) ? 'voice' : 'file');
+
+/** A file is uploaded first; the message names it. */
+function Attach({ file, channel, name, send, close }) {
+  const kind = kindOf(file.type);
+  const [url, setURL] = useState('');
+  useEffect(() => {
+    if (kind !== 'image') return undefined;
+    const made = URL.createObjectURL(file);
+    setURL(made);
+    return () => URL.revokeObjectURL(made);
+  }, [file]);
+  const form = useForm({ caption: '' }, async ({ caption }) => {
+    const disposition = `attachment; filename*=UTF-8''${encodeURIComponent(file.name || 'file').replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)}`;
+    const { data } = await api.post('/media', file, { channel, headers: { 'Content-Disposition': disposition } });
+    await send(`/send-message/${kind}`, { file: { url: data.id, filename: file.name || 'file' }, ...(caption && kind !== 'voice' && { caption }) });
+    close();
+  });
+  return html`<${Dialog} open title=${t('sendFile', { name })} onClose=${close}>
+    <${Form} form=${form}>
+      ${url ? html`<img class="attached" src=${url} alt=${file.name} />` : html`<p class="document"><${Icon} name=${kind === 'file' ? 'file' : kind} size=${24} /><bdi class="grow clip">${file.name}</bdi></p>`}
+      <p class="muted">${bytes(file.size)}</p>
+      ${kind !== 'voice' && html`<${Field} form=${form} name="caption" label=${t('caption')} maxlength="1024" autofocus />`}
+      <div class="row"><${Submit} need="support" form=${form} icon="send">${t('send')}<//></div>
+    <//><//>`;
+}

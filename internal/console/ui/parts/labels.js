@@ -1,0 +1,20 @@
+// The labels of a channel: shown, and edited as words with commas between them.
+import { html } from '../view.js';
+import { Field } from './form.js';
+import { texts } from '../i18n.js';
+
+const t = texts('core');
+
+export const Labels = ({ of: labels }) => (labels?.length ? html`<span class="labels" title=${labels.join(', ')}>${labels.map((label) => html`<span key=${label} class="label-chip"><bdi>${label}</bdi></span>`)}</span>` : '');
+
+/** The labels in a text. */
+export const labelsOf = (text) => text.split(',').map((one) => one.trim()).filter(Boolean);
+
+/** A field for labels. Errors of the server name one label; they are shown at the field. */
+export function LabelsField({ form }) {
+  const mine = Object.entries(form.errors).filter(([path]) => /^labels(\.|$)/.test(path));
+  for (const [path] of mine) form.paths.add(path); // they are shown here
+  const wrong = mine.flatMap(([, list]) => list);
+  const own = { ...form, errors: wrong.length ? { ...form.errors, labels: wrong } : form.errors };
+  return html`<${Field} form=${own} name="labels" label=${t('labels')} hint=${t('labelsHint')} autocomplete="off" spellcheck=${false} />`;
+}

@@ -1,0 +1,76 @@
+package store_test
+
+import (
+	"time"
+
+	"parley"
+	"parley/internal/store"
+)
+
+var counterTests = map[string]func(*env){
+	"counters come in steps of minutes and of hours, of all channels and of one": func(e *env) {
+		sent, failed := outgoing("A1"), outgoing("A2")
+		e.add(&sent, &failed)
+		e.tx(func(tx *store.Tx) error {
+			if _, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Sent, nil, time.Now()); err != nil {
+				return err
+			}
+			_, err := tx.AdvanceMessage(e.Context(), main, failed.Ref(), parley.Failed, &parley.Failure{Code: parley.Blocked}, time.Now())
+			return err
+		})
+		for _, step := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour} {
+			from := time.Now().Truncate(step).Add(-3 * step)
+			for channel, want := range map[parley.ChannelCode]int64{"": 1, main: 1, "other": 0} {
+				steps, err := e.store.CounterSteps(e.Context(), parley.CounterQuery{Channel: channel, From: from, Step: step})
+				e.must(err)
+				total := map[parley.Counter]int64{}
+				for i, counts := range steps {
+					if i < 3 || i > 4 { // 4: a step began meanwhile
+						e.Errorf("step %d of %s", i, step)
+					}
+					for what, n := range counts {
+						total[what] += n
+					}
+				}
+				e.same("sent", total[parley.CountSent], want)
+				e.same("failed", total[parley.CountFailed], want)
+				e.same("blocked", total[parley.CountFailedFor(parley.Blocked)], want)
+			}
+		}
+	},
+
+	"attempts of webhooks are counted with their time": func(e *env) {
+		done, waits := callbackOf(5), callbackOf(6)
+		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{done, waits}) })
+		waits.Attempts, waits.Took, waits.TriedAt = 1, 3*time.Second, start
+		done.Took = 30 * time.Millisecond
+		e.becomes(finished(done, parley.DeliveryDone, start), waits)
+		counts, err := e.store.WebhookCounters(e.Context(), time.Now().Add(-time.Hour))
+		e.must(err)
+		e.same("counters", counts, map[parley.WebhookID]map[parley.Counter]int64{hook: {
+			parley.CountWebhookDone: 1, parley.CountAttemptFailed: 1,
+			parley.CountWebhookTook.Bucket(30 * time.Millisecond): 1, parley.CountWebhookTook.Bucket(3 * time.Second): 1}})
+		steps, err := e.store.CounterSteps(e.Context(),
+			parley.CounterQuery{Webhook: "whk_other", From: time.Now().Truncate(time.Hour), Step: time.Hour})
+		e.must(err)
+		e.same("of another webhook", len(steps), 0)
+	},
+
+	"messages that wait are counted by channel": func(e *env) {
+		one, two := outgoing("A1"), outgoing("A2")
+		e.add(&one, &two)
+		e.tx(func(tx *store.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, one.Ref(), parley.Sent, nil, start)
+			return err
+		})
+		counts, err := e.store.PendingByChannel(e.Context())
+		e.must(err)
+		e.same("main", counts[main], 1)
+	},
+}
+
+// callbackOf is a delivery of an event to the webhook, each in a chat of its own.
+func callbackOf(event int64) parley.Delivery {
+	return parley.Delivery{Webhook: hook, Event: event, EventID: parley.NewEventID(start, 1, event), Type: parley.OTPFailed, Channel: main,
+		Chat: parley.ContactOf("62812000000" + string(rune('0'+event))), CreatedAt: start}
+}
