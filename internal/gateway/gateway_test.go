@@ -33,6 +33,31 @@ func TestSendIsConfirmed(t *testing.T) {
 	})
 }
 
+// The worker reads the queue from the store now and then. It may find a message before the request that sent it continues.
+func TestFoundInTheStoreIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		options := gateway.SendOptions{Wait: time.Hour, InTx: func(tx *store.Tx) error {
+			tx.OnCommit(func() {
+				for len(b.driver.texts("demo", ayu)) == 0 {
+					time.Sleep(time.Second)
+				}
+			})
+			return nil
+		}}
+		ms, err := b.g.Send(t.Context(), "demo", text(ayu, "halo"), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ms[0].Status != parley.Sent {
+			t.Errorf("got %s", ms[0].Status)
+		}
+		if got := b.driver.texts("demo", ayu); !slices.Equal(got, []string{"halo"}) {
+			t.Errorf("the network got %v", got)
+		}
+	})
+}
+
 func TestWaitEndsAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

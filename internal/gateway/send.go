@@ -60,12 +60,8 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 	var waiter *sendWaiter
 	var timeout <-chan time.Time
 	if options.Wait > 0 {
-		waiter = &sendWaiter{done: make(chan struct{}), messages: ms, open: len(ms)}
-		defer func() {
-			for i := range ms {
-				g.waiters.Delete(ms[i].ID)
-			}
-		}()
+		waiter = &sendWaiter{done: make(chan struct{}), open: len(ms)}
+		defer g.forget(waiter)
 		timer := time.NewTimer(options.Wait)
 		defer timer.Stop()
 		timeout = timer.C
@@ -76,15 +72,14 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 				return err
 			}
 		}
-		if waiter != nil {
-			tx.OnCommit(func() { // before the worker has them
-				for i := range ms {
-					g.waiters.Store(ms[i].ID, func(m *parley.Message) { waiter.update(i, m) })
-				}
-			})
-		}
-		if err := a.acceptAll(ctx, tx, ms, drafts, options.Key); err != nil || options.Accepted == nil {
+		if err := a.acceptAll(ctx, tx, ms, drafts, options.Key); err != nil {
 			return err
+		}
+		if waiter != nil {
+			g.register(waiter, ms)
+		}
+		if options.Accepted == nil {
+			return nil
 		}
 		return options.Accepted(tx, ms)
 	})
@@ -213,6 +208,24 @@ type sendWaiter struct {
 	mu       sync.Mutex
 	messages []parley.Message
 	open     int // neither confirmed nor failed
+}
+
+// register makes a waiter wait for messages, before they are committed: the worker may find them in the store at once.
+// It replaces those of an earlier run of the transaction.
+func (g *Gateway) register(w *sendWaiter, ms []parley.Message) {
+	g.forget(w)
+	w.mu.Lock()
+	w.messages = slices.Clone(ms)
+	w.mu.Unlock()
+	for i := range ms {
+		g.waiters.Store(ms[i].ID, func(m *parley.Message) { w.update(i, m) })
+	}
+}
+
+func (g *Gateway) forget(w *sendWaiter) {
+	for _, m := range w.current() {
+		g.waiters.Delete(m.ID)
+	}
 }
 
 // update applies a new status. A receipt may be faster than the confirmation that it implies: the request gets SENT.
