@@ -60,6 +60,12 @@ func migrate(c *Conn, o Options) error {
 	if n := len(all); n > 0 && at > all[n-1].version {
 		return refuseNewer(c, at, all[n-1].version)
 	}
+	if tables, err := fs.ReadFile(o.Migrations, database+".sql"); err == nil && at == 0 {
+		if err := createTables(c, string(tables), all); err != nil {
+			return fmt.Errorf("create the tables: %w", err)
+		}
+		return nil
+	}
 	for _, m := range all {
 		if m.version <= at {
 			continue
@@ -73,6 +79,25 @@ func migrate(c *Conn, o Options) error {
 		}
 	}
 	return nil
+}
+
+// createTables makes a new database at the newest version. That is faster than all migrations.
+func createTables(c *Conn, tables string, all []migration) error {
+	return inTransaction(c, func() error {
+		var applied int // another process may have created them meanwhile
+		if err := c.QueryRow(`SELECT count(*) FROM schema_version`, nil, &applied); err != nil || applied > 0 {
+			return err
+		}
+		if err := c.script(tables); err != nil {
+			return err
+		}
+		for _, m := range all {
+			if _, err := c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, m.version); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // refuseNewer refuses a database of a newer program. On PostgreSQL, where nodes are upgraded one by one, a newer database
@@ -91,7 +116,27 @@ func refuseNewer(c *Conn, at, known int) error {
 	return nil
 }
 
-func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) (err error) {
+func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) error {
+	return inTransaction(c, func() error {
+		var applied int // another process may have applied it meanwhile
+		err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &applied)
+		if err != nil || applied > 0 {
+			return err
+		}
+		if err := c.script(text); err != nil {
+			return err
+		}
+		if upgrade != nil {
+			if err := upgrade(c, version); err != nil {
+				return err
+			}
+		}
+		_, err = c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version)
+		return err
+	})
+}
+
+func inTransaction(c *Conn, do func() error) (err error) {
 	if err := c.begin(); err != nil {
 		return err
 	}
@@ -101,22 +146,8 @@ func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) (e
 			c.Exec("ROLLBACK")
 		}
 	}()
-	var applied int // another process may have applied it meanwhile
-	if err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &applied); err != nil {
+	if err := do(); err != nil {
 		return err
-	}
-	if applied == 0 {
-		if err := c.script(text); err != nil {
-			return err
-		}
-		if upgrade != nil {
-			if err := upgrade(c, version); err != nil {
-				return err
-			}
-		}
-		if _, err := c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version); err != nil {
-			return err
-		}
 	}
 	_, err = c.Exec("COMMIT")
 	return err
