@@ -21,7 +21,7 @@ LIMIT    := -timeout 40m
 PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./internal/network/whatsapp ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check extra race kills postgres clients browser screenshots bench torture cover release clean \
+.PHONY: help run build test check extra race race-all kills postgres clients browser screenshots bench torture cover release clean \
 	deploy-check needs browser-needs postgres-needs deploy-needs fmt static tidy generated
 
 help: ## List the targets
@@ -48,12 +48,23 @@ extra: fmt static tidy generated kills postgres race clients browser ## Run what
 # Random stanzas are skipped because whatsmeow itself closes a channel that it may be sending on (docs/whatsapp.md).
 # SQLite, translated from C, is not instrumented: it has its own locks, and would take most of the time.
 UNRACED := -gcflags='modernc.org/sqlite/lib=-race=false' -gcflags='modernc.org/libc/...=-race=false'
-race: export PARLEY_KILLS=2
-race: export PARLEY_MESSAGES=300
-race: export PARLEY_INBOUND=80
-race: export PARLEY_REQUESTS=250
-race: needs ## Run the tests of every package under the race detector
-	$(if $(CC_FOUND),$(RUNTESTS) $(LIMIT) -shuffle=on -p 3 -race $(UNRACED) -skip 'TestHostileRequests|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestPlainWords' $(PACKAGES),@echo "make: no C compiler: no tests under the race detector")
+race race-all: export PARLEY_KILLS=2
+race race-all: export PARLEY_MESSAGES=300
+race race-all: export PARLEY_INBOUND=80
+race race-all: export PARLEY_REQUESTS=250
+RACE := $(RUNTESTS) $(LIMIT) -shuffle=on -p 3 -race $(UNRACED)
+CALM := TestHostileRequests|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestDetailedSticker|TestPlainWords
+NO_CC := @echo "make: no C compiler: no tests under the race detector"
+# Four packages send one request after the other to a whole server. Of these, race runs the tests in which several things happen
+# at once, and race-all the others too: they take as long as all other packages together.
+SERVER  := cmd/parley|internal/e2e/contract|internal/e2e/hostile|internal/e2e/product
+SEVERAL := Stream|Waiting|AtOnce|UnderAttack|Validate|LeavesNothing|MCP|SandboxMessages|OneKey|UnderLoad|Generated|Slow|Webhook
+race: needs ## Run the tests in which things happen at once under the race detector
+	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' ./internal/api ./internal/media ./internal/network/whatsapp $$(go list ./... | grep -vE '/($(SERVER))$$'),$(NO_CC))
+	$(if $(CC_FOUND),$(RACE) -run '$(SEVERAL)' -skip '$(CALM)' $$(go list ./... | grep -E '/($(SERVER))$$'))
+
+race-all: needs ## Run the tests of every package under the race detector
+	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' $(PACKAGES),$(NO_CC))
 
 kills: needs ## Run the tests that kill the server and the random ones, in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \

@@ -88,11 +88,15 @@ func dump(t *testing.T, o sqldb.Options) (d dumped) {
 		slices.Sort(names)
 		for _, name := range names {
 			var columns []string
-			if err := query(c, `SELECT name, '', '' FROM pragma_table_info('`+name+`')`, func(row []string) { columns = append(columns, row[0]) }); err != nil {
+			err := query(c, `SELECT name, '', '' FROM pragma_table_info('`+name+`')`, func(row []string) {
+				columns = append(columns, row[0])
+			})
+			if err != nil {
 				return err
 			}
-			all := strings.Join(columns, ", ")
-			err := query(c, `SELECT json_array(`+all+`), '', '' FROM `+name+` ORDER BY 1`, func(row []string) { d.rows = append(d.rows, name+" "+row[0]) })
+			err = query(c, `SELECT json_array(`+strings.Join(columns, ", ")+`), '', '' FROM `+name+` ORDER BY 1`, func(row []string) {
+				d.rows = append(d.rows, name+" "+row[0])
+			})
 			if err != nil {
 				return err
 			}

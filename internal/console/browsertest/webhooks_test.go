@@ -173,7 +173,8 @@ func TestReplayMany(t *testing.T) {
 	p.see("None failed.")
 	p.click("link", "Show all")
 	p.hasRows(200)
-	p.until("all that are drawn are delivered", `document.querySelector('main [data-state]') && !document.querySelector('main [data-state]:not([data-state=delivered])')`)
+	p.until("all that are drawn are delivered",
+		`document.querySelector('main [data-state]') && !document.querySelector('main [data-state]:not([data-state=delivered])')`)
 }
 
 // TestDelivery looks at one delivery: what was sent, what came back, and that its signature can be checked.
