@@ -39,6 +39,52 @@ var chatTests = map[string]func(*env){
 		e.same("of an unknown channel", []any{len(chats), total}, []any{0, int64(0)})
 	},
 
+	"messages are enqueued together": func(e *env) {
+		const alias, cid = parley.ContactID("6281100000009@c.us"), parley.ContactID("6281100000003@c.us")
+		first := outgoing("A1")
+		e.add(&first)
+		e.tx(func(tx *store.Tx) error { return tx.AddAlias(e.Context(), main, alias, ann) })
+		later := start.Add(10 * time.Minute)
+		ms := make([]parley.Message, 7)
+		for i, chat := range []parley.ContactID{bob, ann, bob, alias, cid, bob, ann} {
+			ms[i] = outgoing("")
+			ms[i].Chat, ms[i].Content, ms[i].CreatedAt = chat, parley.Text{Body: fmt.Sprint(i)}, later
+		}
+		ms[6].Channel = other
+		for range 2 { // the second time all chats exist
+			e.tx(func(tx *store.Tx) error {
+				for i := range ms {
+					ms[i].ID = ""
+					if err := tx.EnqueueMessage(e.Context(), &ms[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		var chats []parley.ContactID
+		var positions []int64
+		for i, m := range ms {
+			position, err := e.store.PositionOf(e.Context(), m.Seq)
+			e.must(err)
+			chats, positions = append(chats, m.Chat), append(positions, position)
+			e.same("message", e.message(m).Content, parley.Content(parley.Text{Body: fmt.Sprint(i)}))
+			if i > 0 && m.Seq <= ms[i-1].Seq {
+				e.Errorf("message %d has seq %d after %d", i, m.Seq, ms[i-1].Seq)
+			}
+		}
+		e.same("chats", chats, []parley.ContactID{bob, ann, bob, ann, cid, bob, ann})
+		e.same("positions", positions, []int64{4, 4, 5, 5, 2, 6, 2})
+		for channel, want := range map[parley.ChannelCode]int64{main: 3, other: 1} {
+			list, total, err := e.store.Chats(e.Context(), channel, parley.Page{Limit: 10})
+			e.must(err)
+			e.same("number of chats", []int64{int64(len(list)), total}, []int64{want, want})
+			for _, chat := range list {
+				e.same("time of the last message", chat.LastAt, later)
+			}
+		}
+	},
+
 	"a chat is archived until it is brought back": func(e *env) {
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetArchived(e.Context(), main, ann, true) })
 		one, two := outgoing("A1"), incoming("A2")

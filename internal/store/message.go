@@ -159,25 +159,41 @@ func (t *Tx) EnqueueMessage(ctx context.Context, m *parley.Message) error {
 		return err
 	}
 	args[1], args[2] = string(m.Chat), max(millis(m.CreatedAt), 1)
-	return t.conn.RowThen(placeMessage+insertMessage+`$1, (SELECT id FROM place), (SELECT position FROM place), `+messageValues+
-		` RETURNING seq, (SELECT contact FROM place)`, args, &m.Seq, &m.Chat)
+	return t.conn.ManyThen(enqueueMessages, args, &m.Seq, &m.Chat)
 }
 
 const (
-	insertMessage = `INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at,
-		received_at, priority, expires_at, reply_to, pool, request, idempotency_key, body, data, author, token) VALUES (`
+	newColumns = `id, from_me, kind, secret, status, updated_at, created_at, received_at, priority, expires_at, reply_to, pool, request,
+		idempotency_key, body, data, author, token`
+	insertMessage = `INSERT INTO message (channel, chat, position, ` + newColumns + `) VALUES (`
 	messageValues = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 
-	// placeMessage does what appendToChat does: $1 is the channel, $2 the contact, $3 the time. All parts of a statement see the
-	// tables as they were before it.
-	placeMessage = `WITH known AS (SELECT id, contact, last_at FROM chat WHERE id = coalesce(
-			(SELECT id FROM chat WHERE contact = $2 AND channel = $1), (SELECT chat FROM alias WHERE contact = $2 AND channel = $1))),
+	// enqueueMessages does what AddMessage does, for many messages. $1 are the channels, $2 the contacts, $3 the times. All parts
+	// of a statement see the tables as they were before it. LIMIT, ANY and ARRAY keep it from reading whole tables.
+	enqueueMessages = `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::text[],
+			$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::text[],
+			$16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
+			WITH ORDINALITY AS given (channel, contact, at, ` + newColumns + `, n)),
+		known AS MATERIALIZED (SELECT n, channel, given.contact AS spelling, at, c.id, c.contact, c.last_at
+			FROM given LEFT JOIN LATERAL (SELECT id, contact, last_at FROM chat WHERE id = coalesce(
+				(SELECT id FROM chat WHERE contact = given.contact AND channel = given.channel),
+				(SELECT chat FROM alias WHERE contact = given.contact AND channel = given.channel)) LIMIT 1) c ON true),
 		made AS (INSERT INTO chat (channel, contact, last_at)
-			SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), CAST($3 AS BIGINT) WHERE NOT EXISTS (SELECT 1 FROM known) RETURNING id, contact),
-		renewed AS (UPDATE chat SET last_at = $3 WHERE id = (SELECT id FROM known) AND $3 / 60000 > last_at / 60000),
-		place AS (SELECT id, contact, (SELECT coalesce(max(position), 0) + 1 FROM message WHERE message.chat = known.id) AS position FROM known
-			UNION ALL SELECT id, contact, 1 FROM made),
-		counted AS (UPDATE channel SET chats = chats + 1 WHERE id = $1 AND (SELECT position FROM place) = 1) `
+			SELECT channel, spelling, max(at) FROM known WHERE id IS NULL GROUP BY channel, spelling RETURNING id, channel, contact),
+		old AS MATERIALIZED (SELECT id, max(at) AS at, min(last_at) AS last_at,
+			(SELECT coalesce(max(position), 0) FROM message WHERE message.chat = known.id) AS messages
+			FROM known WHERE id IS NOT NULL GROUP BY id),
+		renewed AS (UPDATE chat SET last_at = (SELECT at FROM old WHERE old.id = chat.id)
+			WHERE id = ANY(ARRAY(SELECT id FROM old WHERE at / 60000 > last_at / 60000))),
+		place AS MATERIALIZED (SELECT n, known.channel, coalesce(known.id, made.id) AS chat, coalesce(known.contact, spelling) AS contact,
+			coalesce(messages, 0) + row_number() OVER (PARTITION BY coalesce(known.id, made.id) ORDER BY n) AS position
+			FROM known LEFT JOIN old ON old.id = known.id
+			LEFT JOIN made ON known.id IS NULL AND made.channel = known.channel AND made.contact = spelling),
+		counted AS (UPDATE channel SET chats = chats + (SELECT count(*) FROM place WHERE place.channel = channel.id AND position = 1)
+			WHERE id = ANY(ARRAY(SELECT channel FROM place WHERE position = 1))),
+		stored AS (INSERT INTO message (channel, chat, position, ` + newColumns + `)
+			SELECT place.channel, chat, position, ` + newColumns + ` FROM given JOIN place USING (n) ORDER BY n RETURNING seq, id)
+		SELECT seq, place.contact FROM stored JOIN given USING (id) JOIN place USING (n) ORDER BY n`
 )
 
 // messageArgs are the arguments of insertMessage. Its chat and its position are missing.

@@ -65,7 +65,7 @@ func (b *burst) write(ctx context.Context, which []int, copies int) {
 	if err == nil {
 		err = w.tx(ctx, func(tx *sqldb.Tx) error {
 			t = sendTx{world: w, tx: tx, at: time.Now(), phones: map[parley.ContactID]*phone{}, refused: map[int]error{}}
-			tx.OnCommit(func() { w.arrived(t.arrived) })
+			tx.OnCommit(func() { w.arrived(t.deliveries()) })
 			return t.writeAll(b, which, copies)
 		})
 	}
@@ -86,7 +86,23 @@ type sendTx struct {
 	at      time.Time
 	phones  map[parley.ContactID]*phone
 	refused map[int]error // by index
-	arrived []delivery
+	written []*written
+}
+
+// written is a message for a phone. Whether it is new there is known after the commit.
+type written struct {
+	delivery
+	isNew bool
+}
+
+// deliveries are the messages that were new to their phones.
+func (t *sendTx) deliveries() (all []delivery) {
+	for _, d := range t.written {
+		if d.isNew {
+			all = append(all, d.delivery)
+		}
+	}
+	return all
 }
 
 func (t *sendTx) writeAll(b *burst, which []int, copies int) error {
@@ -198,12 +214,22 @@ func (p *phone) direction(ref parley.MessageRef, author parley.ContactID) int64 
 }
 
 const (
-	insertMessage = `INSERT INTO messages (seq, phone, from_phone, id, kind, body, data, reply_to, at, grp, author)
+	messageInserted = `seq, phone, from_phone, id, kind, body, data, reply_to, at, grp, author`
+	insertMessage   = `INSERT INTO messages (` + messageInserted + `)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	oneMessage = ` WHERE phone = $1 AND id = $2 AND from_phone = $3`
-	// deliverOnce adds a message, or counts another copy of a known one. Then it changes a row.
-	deliverOnce = `WITH added AS (` + insertMessage + ` ON CONFLICT (phone, id, from_phone) DO NOTHING RETURNING seq)
-		UPDATE messages SET copies = copies + 1 WHERE phone = $2 AND id = $4 AND from_phone = $3 AND NOT EXISTS (SELECT 1 FROM added)`
+	// deliverMany adds messages, or counts another copy of those that are known, and returns whether each is new.
+	deliverMany = `WITH given AS (SELECT *, row_number() OVER (same ORDER BY n) AS copy, count(*) OVER same AS copies
+			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
+				$10::bigint[], $11::text[]) WITH ORDINALITY AS given (` + messageInserted + `, n)
+			WINDOW same AS (PARTITION BY phone, id, from_phone)),
+		added AS (INSERT INTO messages (` + messageInserted + `, copies)
+			SELECT seq, phone, from_phone, id, kind, body, convert_to(data, 'UTF8'), reply_to, at, grp, author, copies FROM given WHERE copy = 1
+			ON CONFLICT (phone, id, from_phone) DO NOTHING RETURNING seq),
+		known AS (UPDATE messages SET copies = messages.copies + given.copies FROM given
+			WHERE copy = 1 AND given.seq NOT IN (SELECT seq FROM added)
+			AND messages.phone = given.phone AND messages.id = given.id AND messages.from_phone = given.from_phone)
+		SELECT seq IN (SELECT seq FROM added) FROM given ORDER BY n`
 )
 
 // deliver writes a message to a phone, in the chat of a group unless that is zero. A known id means another copy of that
@@ -220,22 +246,23 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, group int64, copies int) e
 	}
 	args := []any{seq, p.id, fromChannel, string(m.ID), string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli(),
 		group, ""}
-	arrived := delivery{p, arrival{seq: seq, id: m.ID, group: group, voice: content.Kind() == parley.KindVoice, at: t.at}}
+	arrived := &written{delivery: delivery{p, arrival{seq: seq, id: m.ID, group: group, voice: content.Kind() == parley.KindVoice, at: t.at}}}
+	t.written = append(t.written, arrived)
 	if copies == 1 && !p.Replies && t.tx.IsPostgres() { // nothing else depends on whether it is new, so it need not wait for the database
-		return t.tx.DoThen(deliverOnce, args, func(known int64) {
-			if known == 0 {
-				t.arrived = append(t.arrived, arrived)
-			}
-		})
+		args[6] = nil
+		if len(data) > 0 {
+			args[6] = string(data)
+		}
+		return t.tx.ManyThen(deliverMany, args, &arrived.isNew)
 	}
 	added, err := t.tx.Exec(insertMessage+` ON CONFLICT (phone, id, from_phone) DO NOTHING`, args...)
 	if err != nil {
 		return err
 	}
+	arrived.isNew = added != 0
 	more := copies
-	if added != 0 {
+	if arrived.isNew {
 		more--
-		t.arrived = append(t.arrived, arrived)
 		if p.Replies && p.Online && group == 0 {
 			if err := w.addPhoneMessage(t.tx, p, replyTo(m, p), nil); err != nil {
 				return err

@@ -75,18 +75,6 @@ func (c *Conn) Do(query string, args ...any) error {
 	return err
 }
 
-// DoThen is Do for a statement whose number of changed rows matters after the commit only. then must not use the transaction.
-func (c *Conn) DoThen(query string, args []any, then func(changed int64)) error {
-	if c.pg != nil {
-		return c.runPostgres(func() error { return c.pg.doThen(query, args, then) })
-	}
-	changed, err := c.Exec(query, args...)
-	if err == nil {
-		then(changed)
-	}
-	return err
-}
-
 // DoOr is Do for a statement that must change a row. If it does not, the transaction fails with an error: on PostgreSQL perhaps
 // later, at the latest instead of the commit.
 func (c *Conn) DoOr(otherwise error, query string, args ...any) error {
@@ -100,12 +88,10 @@ func (c *Conn) DoOr(otherwise error, query string, args ...any) error {
 	return err
 }
 
-// RowThen is QueryRow for a row that matters after the commit only.
-func (c *Conn) RowThen(query string, args []any, into ...any) error {
-	if c.pg != nil {
-		return c.runPostgres(func() error { return c.pg.rowThen(query, args, into) })
-	}
-	return c.QueryRow(query, args, into...)
+// ManyThen is for PostgreSQL and for rows that matter after the commit only. The query gets an array for each argument and
+// returns a row for each element, in their order. Calls in a row with the same query become one statement.
+func (c *Conn) ManyThen(query string, args []any, into ...any) error {
+	return c.runPostgres(func() error { return c.pg.manyThen(query, args, into) })
 }
 
 // flush sends the statements that wait, and returns their error.

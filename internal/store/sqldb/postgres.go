@@ -25,6 +25,7 @@ type postgres struct {
 	config *pgx.ConnConfig
 	conn   *pgx.Conn         // the writer's; nil or closed: it was lost
 	queue  *pgx.Batch        // statements of the writer that are sent with the next one
+	many   *many             // the last of them that takes arrays; nil: none
 	checks bool              // one of them may fail after it ran: the commit must wait for it
 	keys   map[string]string // the column of each table whose value the database chooses
 	texts  sync.Map          // statements as PostgreSQL reads them, by how they are written
@@ -93,7 +94,7 @@ func (p *postgres) lockMigrations() (unlock func(), err error) {
 func (p *postgres) begin() error {
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
-	p.queue, p.checks, p.warned = &pgx.Batch{}, false, false
+	p.queue, p.many, p.checks, p.warned = &pgx.Batch{}, nil, false, false
 	var id int64
 	if p.member != nil {
 		if id = p.member.ID(); id == 0 {
@@ -130,18 +131,6 @@ func (p *postgres) do(query string, args []any) error {
 	return err
 }
 
-// doThen is do with the number of changed rows.
-func (p *postgres) doThen(query string, args []any, then func(changed int64)) error {
-	values, err := arguments(args)
-	if err == nil {
-		p.queue.Queue(p.text(query), values...).Exec(func(tag pgconn.CommandTag) error {
-			then(tag.RowsAffected())
-			return nil
-		})
-	}
-	return err
-}
-
 // doOr is do for a statement that must change a row.
 func (p *postgres) doOr(otherwise error, query string, args []any) error {
 	values, err := arguments(args)
@@ -157,18 +146,56 @@ func (p *postgres) doOr(otherwise error, query string, args []any) error {
 	return err
 }
 
-// rowThen is do for a statement that returns one row.
-func (p *postgres) rowThen(query string, args, into []any) error {
+// many is a statement for several calls of manyThen. It is the last one in the queue.
+type many struct {
+	query  string
+	queued *pgx.QueuedQuery // its arguments are []int64 or []*string
+	into   [][]any          // by call
+}
+
+// manyThen is do for a statement that several calls share. It returns a row for each.
+func (p *postgres) manyThen(query string, args, into []any) error {
 	values, err := arguments(args)
-	if err == nil {
-		p.queue.Queue(p.text(query), values...).Query(func(rows pgx.Rows) error {
-			if !rows.Next() {
-				return cmp.Or(rows.Err(), sql.ErrNoRows)
-			}
-			return (&postgresRows{rows: rows}).Scan(into...)
-		})
+	if err != nil {
+		return err
 	}
-	return err
+	m := p.many
+	if waiting := p.queue.QueuedQueries; m == nil || m.query != query || len(waiting) == 0 || waiting[len(waiting)-1] != m.queued {
+		m = &many{query: query, queued: p.queue.Queue(p.text(query), make([]any, len(values))...)}
+		m.queued.Query(func(rows pgx.Rows) error { return m.scan(rows) })
+		p.many = m
+	}
+	m.into = append(m.into, into)
+	for i, value := range values {
+		column := m.queued.Arguments[i]
+		switch v := value.(type) {
+		case int64:
+			numbers, _ := column.([]int64)
+			column = append(numbers, v)
+		case string:
+			texts, _ := column.([]*string)
+			column = append(texts, &v)
+		case nil:
+			texts, _ := column.([]*string)
+			column = append(texts, nil)
+		default:
+			return fmt.Errorf("argument %d: a %T", i+1, value)
+		}
+		m.queued.Arguments[i] = column
+	}
+	return nil
+}
+
+func (m *many) scan(rows pgx.Rows) error {
+	for _, into := range m.into {
+		if !rows.Next() {
+			return cmp.Or(rows.Err(), sql.ErrNoRows)
+		}
+		if err := (&postgresRows{rows: rows}).Scan(into...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // flush sends the statements that wait, in one round trip.
@@ -184,7 +211,7 @@ func (p *postgres) flush() error {
 // takeQueue returns the statements that wait, and begins a new queue.
 func (p *postgres) takeQueue() *pgx.Batch {
 	waiting := p.queue
-	p.queue, p.checks = &pgx.Batch{}, false
+	p.queue, p.many, p.checks = &pgx.Batch{}, nil, false
 	return waiting
 }
 

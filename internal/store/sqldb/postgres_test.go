@@ -26,6 +26,7 @@ func TestPostgres(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, db *DB){
 		"a write that fails late costs only itself": testFailsLate,
 		"results come before the commit":            testLaterResults,
+		"calls in a row are one statement":          testMany,
 		"a lost connection is replaced":             testLostConnection,
 		"a read ends with its context":              testReadEnds,
 		"a reader cannot write":                     testReaderCannotWrite,
@@ -102,17 +103,8 @@ func testFailsLate(t *testing.T, db *DB) {
 // testLaterResults: a statement that must change a row and does not fails its own write only, and nothing of it is committed.
 func testLaterResults(t *testing.T, db *DB) {
 	absent := errors.New("absent")
-	var key, changed int64
+	add(t, db, "first")
 	err := db.Write(t.Context(), func(tx *Tx) error {
-		if err := tx.RowThen(`INSERT INTO thing (name) VALUES ($1) RETURNING seq`, []any{"one"}, &key); err != nil {
-			return err
-		}
-		return tx.DoThen(`UPDATE thing SET name = 'first' WHERE name = $1`, []any{"one"}, func(n int64) { changed = n })
-	})
-	if err != nil || key == 0 || changed != 1 {
-		t.Errorf("key %d, %d rows changed: %v", key, changed, err)
-	}
-	err = db.Write(t.Context(), func(tx *Tx) error {
 		if err := tx.Do(insert, "two"); err != nil {
 			return err
 		}
@@ -128,6 +120,32 @@ func testLaterResults(t *testing.T, db *DB) {
 	}
 	if got := names(t, db); !slices.Equal(got, []string{"last"}) {
 		t.Errorf("there are %q", got)
+	}
+}
+
+// testMany: calls in a row become one statement, in which each gets its own row, until another statement comes.
+func testMany(t *testing.T, db *DB) {
+	const query = `INSERT INTO thing (name) SELECT name || count(*) OVER () FROM unnest($1::text[]) WITH ORDINALITY AS given (name, n)
+		ORDER BY n RETURNING seq, name`
+	keys, texts := make([]int64, 5), make([]string, 5)
+	err := db.Write(t.Context(), func(tx *Tx) error {
+		for i := range keys {
+			if i == 3 {
+				if err := tx.Do(insert, "between"); err != nil {
+					return err
+				}
+			}
+			if err := tx.ManyThen(query, []any{fmt.Sprint("of", i, "-")}, &keys[i], &texts[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"of0-3", "of1-3", "of2-3", "of3-2", "of4-2"}; !slices.Equal(texts, want) || !slices.IsSorted(keys) || keys[3] != keys[2]+2 {
+		t.Errorf("got %q with the keys %d", texts, keys)
 	}
 }
 
