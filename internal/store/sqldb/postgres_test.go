@@ -144,7 +144,8 @@ func testMany(t *testing.T, db *DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"of0-3", "of1-3", "of2-3", "of3-2", "of4-2"}; !slices.Equal(texts, want) || !slices.IsSorted(keys) || keys[3] != keys[2]+2 {
+	want := []string{"of0-3", "of1-3", "of2-3", "of3-2", "of4-2"}
+	if !slices.Equal(texts, want) || !slices.IsSorted(keys) || keys[3] != keys[2]+2 {
 		t.Errorf("got %q with the keys %d", texts, keys)
 	}
 }
