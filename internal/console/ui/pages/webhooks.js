@@ -71,7 +71,7 @@ function Endpoints({ load, rows }) {
   return html`
     <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer} rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
       empty=${html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText', { command: html`<code>parley listen</code>` })}><${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
-    <${Card} title=${t('local')}><p class="muted">${t('localText')}</p><${Code} text="parley listen --forward-to localhost:3000/hook" what=${t('command')} /><//>
+    ${(rows || load.error) && html`<${Card} title=${t('local')}><p class="muted">${t('localText')}</p><${Code} text="parley listen --forward-to localhost:3000/hook" what=${t('command')} /><//>`}
     <${Drawer} drawer=${drawer} title=${drawer.row ? new URL(drawer.row.url).host : t('endpoint')}>${drawer.row
       ? html`<${Endpoint} key=${drawer.id} webhook=${drawer.row} figures=${figures.get(drawer.id)} onChange=${load.reload} onGone=${drawer.close} />` : rows && html`<p>${t('gone')}</p>`}<//>`;
 }
