@@ -14,9 +14,9 @@ BROWSER := internal/console/browsertest
 # So is what generated clients import.
 CLIENTS := internal/e2e/clients
 
-# Runs go test and prints progress. No package comes near the time limit unless something hangs.
+# Runs go test and prints progress. No package comes near the time limit unless something hangs. Every check runs go vet once, whole.
 RUNTESTS := go run ./internal/tools/runtests
-LIMIT    := -timeout 40m
+LIMIT    := -timeout 40m -vet=off
 # The slowest come first, so that they do not run alone at the end.
 PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./internal/network/whatsapp ./...
 
