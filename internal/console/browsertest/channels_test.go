@@ -135,6 +135,7 @@ func TestThousandChannels(t *testing.T) {
 		t.Errorf("the page has %d elements", n)
 	}
 	p.see("50 of 1,001")
+	p.accessible()
 	p.click("button", "Next")
 	p.until("the second page is there", `document.querySelector('[data-key=shop-0050]') && location.search.startsWith('?cursor=')`)
 	p.click("button", "Previous")
