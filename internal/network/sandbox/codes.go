@@ -87,7 +87,7 @@ var (
 		regexp.MustCompile(`\+\d{1,15}(?:[ .()-]{1,2}\d{1,5}\b){0,5}`),                                      // phone numbers: +62 812-…
 		regexp.MustCompile(`\b(?:0|62)\d{1,4}(?:[ .-]\d{3,5}){2,4}\b`),                                      // 0812 3456 7890
 		regexp.MustCompile(`\b\d{2,5}(?:-\d{2,5}){2,4}\b`),                                                  // 812-3456-7890
-		regexp.MustCompile(`(?i)(?:\b(?:rp|idr|usd|eur|sgd|myr|rm)\.?|[$€£¥₹])\s?\d[\d.,]*`),                // prices: Rp 150.000
+		regexp.MustCompile(`(?i)(?:\b(?:rp|idr|usd|eur|sgd|myr|rm)\.?|[$€£¥₹])\s?\d[\d.,]*\b`),              // prices: Rp 150.000
 		regexp.MustCompile(`(?i)\b\d[\d.,]*(?:k\b|,-|\s?(?:rupiah|ribu|juta|rb|jt|idr|usd|eur|sgd|myr)\b)`), // 150000 rupiah
 		regexp.MustCompile(`\b\d[\d.,]*\s?%`),                                                               // shares
 		regexp.MustCompile(`\b\d{1,4}[/-]\d{1,2}[/-]\d{1,4}\b`),                                             // dates: 2026-11-15
@@ -98,16 +98,20 @@ var (
 	}
 )
 
-// mask blanks out what is not a code, without moving anything.
+// mask blanks out what is not a code, without moving anything. A code can look like a price or a size: *rp88*, *25kg*.
 func mask(text string) string {
 	masked := []byte(text)
 	for _, pattern := range noise {
 		for _, at := range pattern.FindAllIndex(masked, -1) {
-			clear(masked[at[0]:at[1]])
+			if !emphasised.Match(masked[max(at[0]-1, 0):min(at[1]+1, len(masked))]) {
+				clear(masked[at[0]:at[1]])
+			}
 		}
 	}
 	return string(masked)
 }
+
+var emphasised = regexp.MustCompile(`^\*[0-9A-Za-z]+\*$`)
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
