@@ -128,7 +128,7 @@ func firstEvents(t *testing.T, e *parleytest.Env, n int) (all []any) {
 // changing are fields that may have another value: they say how something is now, or are sentences.
 var changing = []string{"since", "reason", "last_used_at", "status_since", "up_time", "timestamp", "next_attempt_at", "attempts",
 	"failures", "last_attempt_at", "failing_since",
-	"user_agent", "last_used_from", "warning"}
+	"user_agent", "last_used_from", "warning", "sent_24h", "failed_24h"}
 
 // missing lists what of an earlier answer is not in a later one.
 func missing(at string, was, is any) (all []string) {
