@@ -21,7 +21,7 @@ import (
 
 const (
 	maxReceipt = 500 // ids in one receipt
-	workers    = 16  // phones reported at once, so that their commits are shared
+	workers    = 64  // phones reported at once, so that their commits are shared
 
 	// A receipt may overtake the message in the gateway, so an unknown message is reported again. After a few failures each
 	// id is reported alone, so one does not delay the rest. After about half a minute an unknown message is skipped.
@@ -146,7 +146,7 @@ func (s *session) runJobs(jobs map[int64]*job) (next time.Time) {
 			jobs[id] = scheduled
 		}
 	}
-	now := time.Now()
+	now := time.Now() // of all receipts of this round: the store writes those of one time with one statement
 	var due []int64
 	for id, j := range jobs {
 		if !j.dueAt.After(now) {
@@ -160,7 +160,7 @@ func (s *session) runJobs(jobs map[int64]*job) (next time.Time) {
 	for range min(workers, len(due)) {
 		group.Go(func() {
 			for i := started.Add(1) - 1; i < int64(len(due)); i = started.Add(1) - 1 {
-				s.runJob(s.ctx, due[i], jobs[due[i]])
+				s.runJob(s.ctx, due[i], jobs[due[i]], now)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func (s *session) runJobs(jobs map[int64]*job) (next time.Time) {
 }
 
 // runJob reports what there is to report about a phone and sets when to come again, if there is more.
-func (s *session) runJob(ctx context.Context, phone int64, j *job) {
+func (s *session) runJob(ctx context.Context, phone int64, j *job, now time.Time) {
 	if phone < 0 { // a group
 		j.work &= eventWork
 		if err := s.reportEvents(ctx, phone, j); err != nil {
@@ -194,7 +194,7 @@ func (s *session) runJob(ctx context.Context, phone int64, j *job) {
 	if j.isDone() {
 		return
 	}
-	again, err := s.reportReceipts(ctx, j)
+	again, err := s.reportReceipts(ctx, j, now)
 	if err == nil && j.work&eventWork != 0 {
 		err = s.reportEvents(ctx, phone, j)
 	}
@@ -233,7 +233,7 @@ func (s *session) readPhone(ctx context.Context, id int64, j *job) error {
 
 // reportReceipts reports which messages reached the phone, and that they were read if the phone reads at once. It returns
 // when there will be more to report; zero: not known.
-func (s *session) reportReceipts(ctx context.Context, j *job) (again time.Time, err error) {
+func (s *session) reportReceipts(ctx context.Context, j *job, now time.Time) (again time.Time, err error) {
 	p := j.phone
 	for {
 		if err := s.readArrivals(ctx, j); err != nil {
@@ -246,7 +246,7 @@ func (s *session) reportReceipts(ctx context.Context, j *job) (again time.Time, 
 		if len(due) == 0 {
 			return again, nil
 		}
-		if err := s.reportArrivals(ctx, p, due); err != nil && !s.givesUp(j, err) {
+		if err := s.reportArrivals(ctx, p, due, now); err != nil && !s.givesUp(j, err) {
 			return time.Time{}, err
 		}
 		reached := cursors{delivered: due[len(due)-1].seq}
@@ -300,9 +300,9 @@ func scanArrival(row scanner) (a arrival, err error) {
 }
 
 // reportArrivals reports messages that reached a phone, those of each chat together.
-func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival) error {
+func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival, now time.Time) error {
 	for _, chat := range byChat(list) {
-		if err := s.reportChat(ctx, p, chat); err != nil {
+		if err := s.reportChat(ctx, p, chat, now); err != nil {
 			return err
 		}
 	}
@@ -323,9 +323,9 @@ func byChat(list []arrival) (chats [][]arrival) {
 	return chats
 }
 
-func (s *session) reportChat(ctx context.Context, p *phone, list []arrival) error {
+func (s *session) reportChat(ctx context.Context, p *phone, list []arrival, now time.Time) error {
 	r := network.Receipt{From: p.contactID(), Group: groupOf(list[0].group), IDs: idsOf(list), Status: parley.Delivered,
-		At: time.Now().UTC()}
+		At: now.UTC()}
 	err := s.report(ctx, r)
 	if err != nil || p.Reads != AtOnce {
 		return err
