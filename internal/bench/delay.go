@@ -1,20 +1,55 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
+
+	"parley/internal/postgrestest"
 )
 
 // addedRoundTrip is what the delaying proxy adds to a round trip to the database: about the way to another zone.
 const addedRoundTrip = 500 * time.Microsecond
 
+// startDelay starts a delaying proxy and returns the address of a database through it. The proxy itself takes time too, so
+// it delays less than addedRoundTrip: by so much that a round trip on the idle machine takes that much longer.
+func startDelay(ctx context.Context, server *postgrestest.Server) (*process, string, error) {
+	near, err := postgrestest.RoundTrip(server.Address())
+	if err != nil {
+		return nil, "", err
+	}
+	for added, tries := addedRoundTrip, 1; ; tries++ {
+		proxy, err := startRole(ctx, "delay", server.Host(), added.String())
+		if err != nil {
+			return nil, "", err
+		}
+		address := strings.Replace(server.Address(), server.Host(), proxy.addr, 1)
+		far, err := postgrestest.RoundTrip(address)
+		if err != nil {
+			proxy.stop()
+			return nil, "", err
+		}
+		excess := far - near - addedRoundTrip
+		if excess.Abs() < addedRoundTrip/20 || tries == 4 {
+			return proxy, address, nil
+		}
+		proxy.stop()
+		added = max(0, added-excess)
+	}
+}
+
 // serveDelay is the process of a proxy that delays what passes it. Parts pass in order and at the same time: a long answer is
 // not slower than a short one.
-func serveDelay(target string) error {
+func serveDelay(target, added string) error {
+	roundTrip, err := time.ParseDuration(added)
+	if err != nil {
+		return err
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -30,8 +65,8 @@ func serveDelay(target string) error {
 			conn.Close()
 			continue
 		}
-		go delay(conn, to)
-		go delay(to, conn)
+		go delay(conn, to, roundTrip/2)
+		go delay(to, conn, roundTrip/2)
 	}
 }
 
@@ -41,7 +76,7 @@ type part struct {
 }
 
 // delay copies until one side ends, then closes both.
-func delay(to, from net.Conn) {
+func delay(to, from net.Conn, by time.Duration) {
 	defer to.Close()
 	parts, free := make(chan part, 1024), make(chan []byte, 16)
 	go func() {
@@ -55,7 +90,7 @@ func delay(to, from net.Conn) {
 			}
 			n, err := from.Read(buffer)
 			if n > 0 {
-				parts <- part{buffer[:n], time.Now().Add(addedRoundTrip / 2)}
+				parts <- part{buffer[:n], time.Now().Add(by)}
 			}
 			if err != nil {
 				return

@@ -62,7 +62,7 @@ func start(role string, o options) error {
 	case "bare":
 		return serveBare(flag.Arg(0))
 	case "delay":
-		return serveDelay(flag.Arg(0))
+		return serveDelay(flag.Arg(0), flag.Arg(1))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

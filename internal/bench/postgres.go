@@ -78,12 +78,11 @@ func measurePostgres(ctx context.Context, o options, t *table) error {
 				return err
 			}
 		}
-		proxy, err := startRole(ctx, "delay", server.Host())
+		proxy, farther, err := startDelay(ctx, server)
 		if err != nil {
 			return err
 		}
 		defer proxy.stop()
-		farther := strings.Replace(server.Address(), server.Host(), proxy.addr, 1)
 		return withServe(ctx, o, "", func(file *process) error {
 			return withServe(ctx, o, server.Address()+"&search_path=near", func(near *process) error {
 				return withServe(ctx, o, farther+"&search_path=far", func(far *process) error {

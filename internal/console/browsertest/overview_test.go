@@ -32,6 +32,7 @@ func TestOverviewInEveryLanguage(t *testing.T) {
 		p.see(words.tile)
 		p.click("button", words.doctor)
 		p.see("LOGGED_OUT since ")
+		eval[any](p, `document.querySelector('dialog summary').click(), null`)
 		p.see(", this machine alone")
 		p.until("findings are marked as English", `[...document.querySelectorAll('dialog .needs bdi')].every((bdi) => bdi.lang === 'en')`)
 		p.accessible()

@@ -145,14 +145,18 @@ function Findings() {
   if (load.error) return html`<${Failed} load=${load} />`;
   if (!load.data) return html`<${Loading} rows=${6} />`;
   const { findings, problems, warnings } = load.data.data;
+  const passed = findings.filter((finding) => finding.level === 'ok');
   const text = findings.map((finding) => `${finding.level}\t${finding.name}\t${finding.sentence}\t${finding.remedy || ''}`.trimEnd()).join('\n');
   return html`
     <p class="spread"><span>${problems + warnings ? `${t('problemCount', { n: problems })}, ${t('warningCount', { n: warnings })}` : t('healthy')}</span>
       <span class="row"><${Button} small icon="refresh" onClick=${load.reload}>${core('again')}<//><${Copy} small text=${text} what=${t('findings')}>${core('copy', { what: t('findings') })}<//></span></p>
-    <ul class="needs">${findings.map((finding) => html`<li key=${finding.name + finding.sentence} class=${levels[finding.level]}>
-      <${Icon} name=${levels[finding.level]} /><b class="finding">${about(finding)}</b>
-      <span class="grow"><span class="sr">${t(`level.${finding.level}`)}: </span><${Said} said=${finding} /></span></li>`)}</ul>`;
+    <${FindingList} of=${findings.filter((finding) => finding.level !== 'ok')} />
+    ${passed.length > 0 && html`<details><summary>${t('passedCount', { n: passed.length })}</summary><${FindingList} of=${passed} /></details>`}`;
 }
+
+const FindingList = ({ of }) => of.length > 0 && html`<ul class="needs">${of.map((finding) => html`<li key=${finding.name + finding.sentence} class=${levels[finding.level]}>
+  <${Icon} name=${levels[finding.level]} /><b class="finding">${about(finding)}</b>
+  <span class="grow"><span class="sr">${t(`level.${finding.level}`)}: </span><${Said} said=${finding} /></span></li>`)}</ul>`;
 
 function Server() {
   const { value: info } = server;
