@@ -146,23 +146,32 @@ func (t *sendTx) write(m *parley.Message, copies int) (refusal, err error) {
 	return nil, t.applyOperation(m, p)
 }
 
-// readPhones reads the phones of messages at once: on PostgreSQL each query is a round trip.
+// readPhones reads the phones of messages at once, unless they are known: on PostgreSQL each query is a round trip.
 func (t *sendTx) readPhones(b *burst, which []int) error {
-	contacts := map[string]parley.ContactID{}
+	if !t.tx.IsPostgres() {
+		return nil
+	}
+	contacts, world, cache := map[string]parley.ContactID{}, t.world.id.Load(), &b.session.phones
 	for _, i := range which {
 		if !b.ms[i].Chat.IsGroup() {
 			contacts[b.ms[i].Chat.Number()] = b.ms[i].Chat
 		}
 	}
-	if len(contacts) < 2 || !t.tx.IsPostgres() {
+	for number, p := range cache.take(world, slices.Collect(maps.Keys(contacts))) {
+		t.phones[contacts[number]] = t.world.current(p)
+		delete(contacts, number)
+	}
+	if len(contacts) == 0 {
 		return nil
 	}
 	found, err := sqldb.Collect(t.tx.Conn, scanPhone, `SELECT `+phoneColumns+` FROM phones
-		WHERE world = $1 AND number = ANY (string_to_array($2, ','))`,
-		t.world.id.Load(), strings.Join(slices.Collect(maps.Keys(contacts)), ","))
-	for _, p := range found {
+		WHERE world = $1 AND number = ANY (string_to_array($2, ','))`, world, strings.Join(slices.Collect(maps.Keys(contacts)), ","))
+	read := make([]phone, len(found))
+	for i, p := range found {
+		read[i] = *p
 		t.phones[contacts[p.Number]] = t.world.current(p)
 	}
+	t.tx.OnCommit(func() { cache.add(read) })
 	return err
 }
 
@@ -218,18 +227,13 @@ const (
 	insertMessage   = `INSERT INTO messages (` + messageInserted + `)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	oneMessage = ` WHERE phone = $1 AND id = $2 AND from_phone = $3`
-	// deliverMany adds messages, or counts another copy of those that are known, and returns whether each is new.
-	deliverMany = `WITH given AS (SELECT *, row_number() OVER (same ORDER BY n) AS copy, count(*) OVER same AS copies
+	// deliverMany adds messages, or counts another copy of those that are known, and returns whether each is new. A message is in
+	// it once.
+	deliverMany = `INSERT INTO messages (` + messageInserted + `)
+		SELECT seq, phone, from_phone, id, kind, body, convert_to(data, 'UTF8'), reply_to, at, grp, author
 			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-				$10::bigint[], $11::text[]) WITH ORDINALITY AS given (` + messageInserted + `, n)
-			WINDOW same AS (PARTITION BY phone, id, from_phone)),
-		added AS (INSERT INTO messages (` + messageInserted + `, copies)
-			SELECT seq, phone, from_phone, id, kind, body, convert_to(data, 'UTF8'), reply_to, at, grp, author, copies FROM given WHERE copy = 1
-			ON CONFLICT (phone, id, from_phone) DO NOTHING RETURNING seq),
-		known AS (UPDATE messages SET copies = messages.copies + given.copies FROM given
-			WHERE copy = 1 AND given.seq NOT IN (SELECT seq FROM added)
-			AND messages.phone = given.phone AND messages.id = given.id AND messages.from_phone = given.from_phone)
-		SELECT seq IN (SELECT seq FROM added) FROM given ORDER BY n`
+				$10::bigint[], $11::text[]) WITH ORDINALITY AS given (` + messageInserted + `, n) ORDER BY n
+		ON CONFLICT (phone, id, from_phone) DO UPDATE SET copies = messages.copies + 1 RETURNING copies = 1`
 )
 
 // deliver writes a message to a phone, in the chat of a group unless that is zero. A known id means another copy of that
@@ -247,8 +251,9 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, group int64, copies int) e
 	args := []any{seq, p.id, fromChannel, string(m.ID), string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli(),
 		group, ""}
 	arrived := &written{delivery: delivery{p, arrival{seq: seq, id: m.ID, group: group, voice: content.Kind() == parley.KindVoice, at: t.at}}}
+	again := slices.ContainsFunc(t.written, func(d *written) bool { return d.phone.id == p.id && d.id == m.ID })
 	t.written = append(t.written, arrived)
-	if copies == 1 && !p.Replies && t.tx.IsPostgres() { // nothing else depends on whether it is new, so it need not wait for the database
+	if copies == 1 && !again && !p.Replies && t.tx.IsPostgres() { // nothing depends on whether it is new, so it need not wait
 		args[6] = nil
 		if len(data) > 0 {
 			args[6] = string(data)

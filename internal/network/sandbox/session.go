@@ -28,6 +28,7 @@ type session struct {
 
 	up        atomic.Bool   // connected
 	groupSlot chan struct{} // holds one while an event of a group is reported
+	phones    phoneCache
 
 	mu          sync.Mutex
 	status      parley.ChannelStatus
