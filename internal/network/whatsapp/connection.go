@@ -69,6 +69,7 @@ func newConnection(s *session, device *store.Device) *connection {
 	if device.ID != nil {
 		device.LIDs = lidObserver{device.LIDs, conn.scheduleReplay}
 		device.Container = undeletable{device.Container}
+		device.Identities = trusting{device.Identities}
 		conn.jid, conn.lid = *device.ID, device.LID
 		conn.contacts, conn.secrets, conn.keys = device.Contacts, device.MsgSecrets, device.AppStateKeys
 		conn.groupKeys, _ = device.SenderKeys.(keystore.GroupKeys)
@@ -105,6 +106,13 @@ var errDeviceKept = errors.New("the session removes the device")
 type undeletable struct{ store.DeviceContainer }
 
 func (undeletable) DeleteDevice(context.Context, *store.Device) error { return errDeviceKept }
+
+// trusting accepts the new identity of a contact who installed the app again. So does whatsmeow, but it deletes the session
+// first: of two messages that the contact requests again at once, one would lose the session before it is encrypted, and the
+// contact would never get it. With a trusted identity the new session replaces the old one.
+type trusting struct{ store.IdentityStore }
+
+func (trusting) IsTrustedIdentity(context.Context, string, [32]byte) (bool, error) { return true, nil }
 
 // dialTimeout bounds making a connection, handshake included.
 const dialTimeout = 30 * time.Second
