@@ -37,7 +37,7 @@ build: ## Build bin/parley, one static file
 
 test: needs ## Run the tests of every package
 	go vet ./...
-	$(RUNTESTS) $(LIMIT) -shuffle=on -p 3 $(PACKAGES)
+	$(RUNTESTS) $(LIMIT) -shuffle=on -p 4 $(PACKAGES)
 
 check: test extra ## Run everything that a change must pass
 
@@ -53,7 +53,7 @@ race race-all: export PARLEY_MESSAGES=300
 race race-all: export PARLEY_INBOUND=80
 race race-all: export PARLEY_REQUESTS=250
 RACE := $(RUNTESTS) $(LIMIT) -shuffle=on -p 3 -race $(UNRACED)
-CALM := TestHostileRequests|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestDetailedSticker|TestPlainWords
+CALM := TestHostileRequests|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestDetailedSticker|TestPlainWords|TestConvertedSticker|TestOpenAPIIsValid|TestVoice$$|TestRecorded
 NO_CC := @echo "make: no C compiler: no tests under the race detector"
 # Four packages send one request after the other to a whole server. Of these, race runs the tests in which several things happen
 # at once, and race-all the others too: they take as long as all other packages together.
