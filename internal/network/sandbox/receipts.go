@@ -324,6 +324,9 @@ func byChat(list []arrival) (chats [][]arrival) {
 }
 
 func (s *session) reportChat(ctx context.Context, p *phone, list []arrival, now time.Time) error {
+	if due := list[len(list)-1].at.Add(p.Delay); due.After(now) { // it came after the round began
+		now = due
+	}
 	r := network.Receipt{From: p.contactID(), Group: groupOf(list[0].group), IDs: idsOf(list), Status: parley.Delivered,
 		At: now.UTC()}
 	err := s.report(ctx, r)
