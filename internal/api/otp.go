@@ -98,8 +98,8 @@ func (s *server) sendCode(ctx context.Context, r *request, order otp.CodeRequest
 	}
 	draft := gateway.Draft{To: asked, Content: issue.Content, Request: r.id, Token: r.tokenID(), Priority: issue.Priority,
 		ExpiresAt: code.ExpiresAt}
-	terms := gateway.SendOptions{Key: r.key, InTx: func(tx *store.Tx) error { return issue.Store(ctx, tx) }}
-	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms); err != nil {
+	options := gateway.SendOptions{Key: r.key, Accepted: func(tx *store.Tx, _ []parley.Message) error { return issue.Store(ctx, tx) }}
+	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, options); err != nil {
 		return response{}, fullQueue(wasDeleted(code.Channel, err))
 	}
 	r.accepted = true

@@ -37,15 +37,31 @@ func TestSendIsConfirmed(t *testing.T) {
 func TestFoundInTheStoreIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		options := gateway.SendOptions{Wait: time.Hour, InTx: func(tx *store.Tx) error {
+		wait := func(tx *store.Tx) error {
 			tx.OnCommit(func() {
 				for len(b.driver.texts("demo", ayu)) == 0 {
 					time.Sleep(time.Second)
 				}
 			})
 			return nil
-		}}
-		ms, err := b.g.Send(t.Context(), "demo", text(ayu, "halo"), options)
+		}
+		var ms []parley.Message
+		var err error
+		var wg sync.WaitGroup
+		if err := b.store.Tx(t.Context(), func(tx *store.Tx) error {
+			tx.OnCommit(func() { // the next two share a commit
+				wg.Go(func() { _ = b.store.Tx(t.Context(), wait) })
+				synctest.Wait()
+				wg.Go(func() {
+					ms, err = b.g.Send(t.Context(), "demo", text(ayu, "halo"), gateway.SendOptions{Wait: time.Hour})
+				})
+				synctest.Wait()
+			})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,9 +32,8 @@ type SendOptions struct {
 	Wait time.Duration
 	// Key, if not nil, is stored in the same transaction. If it already exists, the error is [parley.ErrExists].
 	Key *parley.StoredResponse
-	// InTx, if not nil, runs first in the same transaction. If it fails, nothing is stored and Send returns its error.
-	InTx func(*store.Tx) error
-	// Accepted, if not nil, runs last in the same transaction, with the messages as they were stored. If it fails, nothing is.
+	// Accepted, if not nil, runs last in the same transaction, with the messages as they were stored. If it fails, nothing is
+	// stored and Send returns its error.
 	Accepted func(*store.Tx, []parley.Message) error
 }
 
@@ -67,11 +66,6 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 		timeout = timer.C
 	}
 	err = a.tx(ctx, func(tx *store.Tx) error {
-		if options.InTx != nil {
-			if err := options.InTx(tx); err != nil {
-				return err
-			}
-		}
 		if err := a.acceptAll(ctx, tx, ms, drafts, options.Key); err != nil {
 			return err
 		}

@@ -176,8 +176,8 @@ func (n *NewCode) Close(ctx context.Context) {
 	}
 }
 
-// Store replaces the contact's previous code, in the transaction that accepts the message. If a limit forbids it meanwhile,
-// the error is [LimitError].
+// Store replaces the contact's previous code, in the transaction that accepts the message, after that: the reservation ends
+// once the message is in the queue. If a limit forbids the code meanwhile, the error is [LimitError].
 func (n *NewCode) Store(ctx context.Context, tx *store.Tx) error {
 	c := n.Code
 	ledger, elsewhere, err := n.issuer.checkContact(ctx, tx, c.Channel, c.Contact, c.CreatedAt)
