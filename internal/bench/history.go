@@ -39,7 +39,7 @@ func comparePages(o options, t *table, p *process, short, long string) error {
 				fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&limit=50&offset=%d", short, page.offShort),
 				fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&limit=50&offset=%d", long, page.offLong),
 			} {
-				l, err := drive(p.addr, [][]byte{get(path, p.token)}, `"per_page":50`, o.slice/4)
+				l, err := drive(p.addr, 1, [][]byte{get(path, p.token)}, `"per_page":50`, o.slice/4)
 				if err != nil {
 					return err
 				}

@@ -22,24 +22,28 @@ type load struct {
 
 func (l load) rate() float64 { return float64(l.requests) / l.elapsed.Seconds() }
 
-// drive repeats requests for d, one connection for each of them, each as fast as responses arrive. Every response must be
-// 2xx and contain want. The client is minimal, because it shares the cores with the server.
-func drive(addr string, requests [][]byte, want string, d time.Duration) (load, error) {
+// drive repeats requests for d, as fast as responses arrive. Each connection has its share of them, which it sends in turn.
+// Every response must be 2xx and contain want. The client is minimal, because it shares the cores with the server.
+func drive(addr string, connections int, requests [][]byte, want string, d time.Duration) (load, error) {
 	until := time.Now().Add(d)
 	var mu sync.Mutex
 	var latencies []time.Duration
-	l, err := onConnections(addr, len(requests), func(n int, c *client) error {
+	l, err := onConnections(addr, connections, func(n int, c *client) error {
 		own := make([]time.Duration, 0, 4096)
 		defer func() {
 			mu.Lock()
 			defer mu.Unlock()
 			latencies = append(latencies, own...)
 		}()
+		next := n
 		for sent := time.Now(); !sent.After(until); sent = time.Now() {
-			if _, err := c.do(requests[n], []byte(want)); err != nil {
+			if _, err := c.do(requests[next], []byte(want)); err != nil {
 				return err
 			}
 			own = append(own, time.Since(sent))
+			if next += connections; next >= len(requests) {
+				next = n
+			}
 		}
 		return nil
 	})

@@ -85,7 +85,7 @@ func run(ctx context.Context, o options) error {
 		{"stream", measureStream},
 		{"history", measureHistory},
 		{"deletions", measureDeletions},
-		{"whatsapp", measureWhatsApp},
+		{"whatsapp-sends", measureWhatsApp},
 		{"whatsapp-idle", measureIdle},
 		{"login-links", measureLinks},
 		{"memory", measureMemory},

@@ -156,7 +156,7 @@ func measureForward(ctx context.Context, o options, t *table) error {
 		for round := range o.rounds + 1 {
 			var p50 [2]time.Duration
 			for i, n := range []*benchNode{owner, other} {
-				l, err := drive(n.addr, request, `"WORKING"`, o.slice/2)
+				l, err := drive(n.addr, 1, request, `"WORKING"`, o.slice/2)
 				if err != nil {
 					return err
 				}

@@ -106,7 +106,7 @@ func compareDatabases(o options, t *table, gateways ...*process) error {
 			for n := range sends {
 				sends[n] = sendText(fmt.Sprintf("62812000%05d", n), p.token)
 			}
-			l, err := drive(p.addr, sends, `"SENT"`, o.slice)
+			l, err := drive(p.addr, o.connections, sends, `"SENT"`, o.slice)
 			if err != nil {
 				return err
 			}

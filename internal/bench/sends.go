@@ -52,11 +52,11 @@ func measureSends(ctx context.Context, o options, t *table) error {
 		var ratios []float64
 		var latencies, echoLatencies []time.Duration
 		for round := range o.rounds + 1 {
-			a, err := drive(echo.addr, sends, `"SENT"`, o.slice)
+			a, err := drive(echo.addr, o.connections, sends, `"SENT"`, o.slice)
 			if err != nil {
 				return fmt.Errorf("echo: %w", err)
 			}
-			b, err := drive(gateway.addr, sends, `"SENT"`, o.slice)
+			b, err := drive(gateway.addr, o.connections, sends, `"SENT"`, o.slice)
 			if err != nil {
 				return err
 			}

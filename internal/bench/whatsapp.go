@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	manyChannels   = 20
-	callersOfOne   = 16
-	callersOfMany  = 8 // of each of many channels
-	whatsAppRounds = 5
+	manyChannels  = 20
+	callersOfOne  = 16
+	contactsOfOne = 64
+	callersOfMany = 8 // of each of many channels, and its contacts
 )
 
 // measureWhatsApp compares sends through the gateway, from the HTTP request to the response SENT, with whatsmeow alone.
 func measureWhatsApp(ctx context.Context, o options, t *table) error {
-	numbers := contacts(manyChannels, callersOfOne)
+	numbers := contacts(manyChannels, contactsOfOne)
 	return withWhatsApp(ctx, o, numbers, manyChannels, func(network, p *process, tokens []string) error {
 		bare, err := startRole(ctx, "bare", network.addr)
 		if err != nil {
@@ -26,14 +26,14 @@ func measureWhatsApp(ctx context.Context, o options, t *table) error {
 		}
 		defer bare.stop()
 		for _, v := range []struct {
-			name              string
-			accounts, callers int
-			least             float64
+			name  string
+			load  bareLoad
+			least float64
 		}{
-			{fmt.Sprintf("one channel, %d callers", callersOfOne), 1, callersOfOne, 2.5},
-			{fmt.Sprintf("%d channels", manyChannels), manyChannels, callersOfMany, 2.4},
+			{fmt.Sprintf("one channel, %d callers", callersOfOne), bareLoad{1, callersOfOne, contactsOfOne, o.slice}, 2.5},
+			{fmt.Sprintf("%d channels", manyChannels), bareLoad{manyChannels, callersOfMany, callersOfMany, o.slice}, 2.4},
 		} {
-			if err := compareBare(p, bare, tokens, o, t, v.name, v.accounts, v.callers, v.least); err != nil {
+			if err := compareBare(p, bare, tokens, o, t, v.name, v.load, v.least); err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
 		}
@@ -46,24 +46,24 @@ func measureWhatsApp(ctx context.Context, o options, t *table) error {
 	})
 }
 
-func compareBare(p, bare *process, tokens []string, o options, t *table, name string, accounts, callers int, least float64) error {
+func compareBare(p, bare *process, tokens []string, o options, t *table, name string, load bareLoad, least float64) error {
 	var requests [][]byte
-	for i := range accounts {
-		for j := range callers {
+	for i := range load.Accounts {
+		for j := range load.Contacts {
 			requests = append(requests, sendText(contact(i, j), tokens[i]))
 		}
 	}
 	var rates, bareRates, ratios, costs, bareCosts []float64
-	for round := range min(o.rounds, whatsAppRounds) + 1 {
+	for round := range o.rounds + 1 {
 		before := bare.cpu()
 		var b bareResult
-		if err := bare.call("POST", "/load", bareLoad{accounts, callers, o.slice}, &b); err != nil {
+		if err := bare.call("POST", "/load", load, &b); err != nil {
 			return fmt.Errorf("bare: %w", err)
 		}
 		bare.awaitIdle()
 		bareCost := (bare.cpu() - before).Seconds() / float64(b.Sent)
 		before = p.cpu()
-		l, err := drive(p.addr, requests, `"SENT"`, o.slice)
+		l, err := drive(p.addr, load.Accounts*load.Callers, requests, `"SENT"`, o.slice)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,8 @@ import (
 // bareLoad asks the baseline to send for a while.
 type bareLoad struct {
 	Accounts int           `json:"accounts"`
-	Callers  int           `json:"callers"` // of each account
+	Callers  int           `json:"callers"`  // of each account
+	Contacts int           `json:"contacts"` // of each account: each caller has its share and sends to them in turn
 	For      time.Duration `json:"for"`
 }
 
@@ -96,7 +97,7 @@ func bareClient(ctx context.Context, device *store.Device, wire *process, trust 
 	return c, nil
 }
 
-// sendBare has accounts send, each to as many contacts as it has callers.
+// sendBare has accounts send to their contacts.
 func sendBare(ctx context.Context, clients []*whatsmeow.Client, l bareLoad) (bareResult, error) {
 	var (
 		wg   sync.WaitGroup
@@ -107,11 +108,11 @@ func sendBare(ctx context.Context, clients []*whatsmeow.Client, l bareLoad) (bar
 	start := time.Now()
 	for i, c := range clients {
 		for j := range l.Callers {
-			to := types.NewJID(contact(i, j), types.DefaultUserServer)
 			wg.Go(func() {
 				n := 0
 				var err error
 				for err == nil && time.Since(start) < l.For {
+					to := types.NewJID(contact(i, (j+n*l.Callers)%l.Contacts), types.DefaultUserServer)
 					if _, err = c.SendMessage(ctx, to, &waE2E.Message{Conversation: new(benchText)}); err == nil {
 						n++
 					}

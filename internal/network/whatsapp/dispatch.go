@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"go.mau.fi/libsignal/keys/prekey"
 	"go.mau.fi/whatsmeow"
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waE2E"
@@ -180,14 +181,11 @@ func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients
 		if conn.isThisDevice(device) {
 			continue
 		}
-		plain, bundle := p.plain, all.bundles[device]
+		plain := p.plain
 		if conn.isOwn(device) && p.to.ToNonAD() != conn.lid.ToNonAD() {
 			plain = p.own
 		}
-		if existing[device.SignalAddress().String()] {
-			bundle = nil
-		}
-		ciphertext, _, err := conn.inner().EncryptMessageForDeviceAndWrap(cached, plain, device, device, bundle, p.ciphertext, existing)
+		ciphertext, err := conn.encryptFor(cached, plain, device, device, all.bundles[device], p.ciphertext, existing)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
@@ -204,6 +202,28 @@ func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients
 		return nil, nil, errNothingEncrypted
 	}
 	return ciphertexts, reached, conn.client.Store.PutCachedSessions(cached)
+}
+
+// encryptFor encrypts a message for a device, in the session with it if there is one, otherwise in a new session.
+func (conn *connection) encryptFor(ctx context.Context, plain []byte, wire, device types.JID, bundle *prekey.Bundle, attrs waBinary.Attrs,
+	existing map[string]bool) (*waBinary.Node, error) {
+	address := device.SignalAddress()
+	if !existing[address.String()] {
+		to, _, err := conn.inner().EncryptMessageForDeviceAndWrap(ctx, plain, wire, device, bundle, attrs, existing)
+		return to, err
+	}
+	ciphertext, starts, err := keystore.Encrypt(ctx, conn.client.Store, address, pad(plain))
+	if err != nil {
+		return nil, err
+	}
+	enc := waBinary.Attrs{"v": "2", "type": "msg"}
+	if starts {
+		enc["type"] = "pkmsg"
+	}
+	maps.Copy(enc, attrs)
+	return &waBinary.Node{Tag: "to", Attrs: waBinary.Attrs{"jid": wire}, Content: []waBinary.Node{
+		{Tag: "enc", Attrs: enc, Content: ciphertext},
+	}}, nil
 }
 
 // startsSession reports whether a ciphertext starts a session; the reader then needs our identity.

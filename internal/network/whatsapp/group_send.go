@@ -363,12 +363,8 @@ func (conn *connection) encryptKey(ctx context.Context, m *groupMessage, of waBi
 		return nil, err
 	}
 	var keys []waBinary.Node
-	for i, d := range m.lacking {
-		bundle := m.bundles[d.session]
-		if existing[addresses[i]] {
-			bundle = nil
-		}
-		key, _, err := conn.inner().EncryptMessageForDeviceAndWrap(cached, plain, d.wire, d.session, bundle, of, existing)
+	for _, d := range m.lacking {
+		key, err := conn.encryptFor(cached, plain, d.wire, d.session, m.bundles[d.session], of, existing)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()

@@ -108,11 +108,10 @@ func write(ctx context.Context, t testing.TB, s *Store, from, to *store.Device, 
 	defer done()
 	_, cached, err := from.WithCachedSessions(ctx, []string{addressOf(to).String()})
 	must(t, err)
-	builder := session.NewBuilderFromSignal(from, addressOf(to), store.SignalProtobufSerializer)
-	message, err := session.NewCipher(builder, addressOf(to)).Encrypt(cached, []byte(text))
+	ciphertext, starts, err := Encrypt(cached, from, addressOf(to), []byte(text))
 	must(t, err)
 	must(t, from.PutCachedSessions(cached))
-	return sealed{message.Type() == protocol.PREKEY_TYPE, message.Serialize()}
+	return sealed{starts, ciphertext}
 }
 
 // counter is the number of the key that a ciphertext is encrypted with.
