@@ -60,7 +60,7 @@ func start(role string, o options) error {
 	case "network":
 		return serveNetwork()
 	case "bare":
-		return serveBare(flag.Arg(0))
+		return serveBare(flag.Arg(0), flag.Arg(1))
 	case "delay":
 		return serveDelay(flag.Arg(0), flag.Arg(1))
 	}

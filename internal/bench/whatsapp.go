@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -20,7 +21,12 @@ const (
 func measureWhatsApp(ctx context.Context, o options, t *table) error {
 	numbers := contacts(manyChannels, contactsOfOne)
 	return withWhatsApp(ctx, o, numbers, manyChannels, func(network, p *process, tokens []string) error {
-		bare, err := startRole(ctx, "bare", network.addr)
+		dir, err := os.MkdirTemp("", "parley-bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		bare, err := startRole(ctx, "bare", network.addr, dir)
 		if err != nil {
 			return err
 		}

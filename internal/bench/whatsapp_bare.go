@@ -37,38 +37,36 @@ type bareResult struct {
 	Elapsed time.Duration `json:"elapsed"`
 }
 
-func serveBare(network string) error {
+func serveBare(network, dir string) error {
 	silenceSignal()
-	return inTempDir(func(dir string) error {
-		ctx := context.Background()
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "bare.db")+
-			"?_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=busy_timeout(20000)&_pragma=synchronous(NORMAL)&_txlock=immediate")
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "bare.db")+
+		"?_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=busy_timeout(20000)&_pragma=synchronous(NORMAL)&_txlock=immediate")
+	if err != nil {
+		return err
+	}
+	// One connection is best for the baseline: more of them wait for each other inside SQLite, by sleeping.
+	db.SetMaxOpenConns(1)
+	container := sqlstore.NewWithDB(db, "sqlite", nil)
+	if err := container.Upgrade(ctx); err != nil {
+		return err
+	}
+	wire := &process{addr: network}
+	var trust whatsapptest.Trust
+	if err := wire.call("GET", "/trust", nil, &trust); err != nil {
+		return err
+	}
+	var clients []*whatsmeow.Client
+	for i := range manyChannels {
+		c, err := bareClient(ctx, container.NewDevice(), wire, trust, fmt.Sprintf("62813%08d", i))
 		if err != nil {
-			return err
+			return fmt.Errorf("link account %d: %w", i, err)
 		}
-		// One connection is best for the baseline: more of them wait for each other inside SQLite, by sleeping.
-		db.SetMaxOpenConns(1)
-		container := sqlstore.NewWithDB(db, "sqlite", nil)
-		if err := container.Upgrade(ctx); err != nil {
-			return err
-		}
-		wire := &process{addr: network}
-		var trust whatsapptest.Trust
-		if err := wire.call("GET", "/trust", nil, &trust); err != nil {
-			return err
-		}
-		var clients []*whatsmeow.Client
-		for i := range manyChannels {
-			c, err := bareClient(ctx, container.NewDevice(), wire, trust, fmt.Sprintf("62813%08d", i))
-			if err != nil {
-				return fmt.Errorf("link account %d: %w", i, err)
-			}
-			clients = append(clients, c)
-		}
-		mux := http.NewServeMux()
-		mux.HandleFunc("POST /load", handleJSON(func(l bareLoad) (any, error) { return sendBare(ctx, clients[:l.Accounts], l) }))
-		return serveRole(mux)
-	})
+		clients = append(clients, c)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /load", handleJSON(func(l bareLoad) (any, error) { return sendBare(ctx, clients[:l.Accounts], l) }))
+	return serveRole(mux)
 }
 
 // bareClient links an account and waits until it is connected.
