@@ -168,6 +168,40 @@ func TestBacklogOfAnOfflinePhone(t *testing.T) {
 	})
 }
 
+// TestDeliveredAfterItWasSent sends a message while the receipts of earlier ones take long. It is reported with them, but its
+// receipt has a later time than the message.
+func TestDeliveredAfterItWasSent(t *testing.T) {
+	withDesk(t, func(t *testing.T, d *desk) {
+		d.patch(ayu, PhonePatch{Online: new(false)})
+		for chunk := range slices.Chunk(texts(ayu, maxReceipt), 50) {
+			d.send(chunk...)
+		}
+		var late *parley.Message
+		var sent time.Time
+		d.refuseWith(func(e network.Event) error {
+			if r, ok := e.(network.Receipt); ok && r.Status == parley.Delivered && late == nil {
+				time.Sleep(time.Minute)
+				late, sent = text(ayu, "late"), time.Now()
+				return d.send(late)[0]
+			}
+			return nil
+		})
+		d.patch(ayu, PhonePatch{Online: new(true)})
+		waitFor(t, time.Hour)
+		list := came[network.Receipt](d)
+		i := slices.IndexFunc(list, func(r network.Receipt) bool { return r.Status == parley.Delivered && slices.Contains(r.IDs, late.ID) })
+		if i < 0 {
+			t.Fatalf("%s was not reported", late.ID)
+		}
+		if list[i].At.Before(sent.Truncate(time.Millisecond)) {
+			t.Errorf("sent at %s, delivered at %s", sent, list[i].At)
+		}
+		if list[0].At.After(sent.Add(-time.Minute)) { // so it was one round
+			t.Errorf("the first ones were delivered at %s", list[0].At)
+		}
+	})
+}
+
 func TestOfflinePhoneSendsLater(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.patch(ayu, PhonePatch{Online: new(false)})
