@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"sync/atomic"
 	"time"
 )
@@ -21,35 +20,36 @@ const (
 func measureWhatsApp(ctx context.Context, o options, t *table) error {
 	numbers := contacts(manyChannels, contactsOfOne)
 	return withWhatsApp(ctx, o, numbers, manyChannels, func(network, p *process, tokens []string) error {
-		dir, err := os.MkdirTemp("", "parley-bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		bare, err := startRole(ctx, "bare", network.addr, dir)
-		if err != nil {
-			return err
-		}
-		defer bare.stop()
-		for _, v := range []struct {
-			name  string
-			load  bareLoad
-			least float64
-		}{
-			{fmt.Sprintf("one channel, %d callers", callersOfOne), bareLoad{1, callersOfOne, contactsOfOne, o.slice}, 2.5},
-			{fmt.Sprintf("%d channels", manyChannels), bareLoad{manyChannels, callersOfMany, callersOfMany, o.slice}, 2.4},
-		} {
-			if err := compareBare(p, bare, tokens, o, t, v.name, v.load, v.least); err != nil {
-				return fmt.Errorf("%s: %w", v.name, err)
+		return inTempDir(func(dir string) error {
+			bare, err := startRole(ctx, "bare", network.addr, dir)
+			if err != nil {
+				return err
 			}
-		}
-		var got counts
-		if err := network.call("GET", "/counts", nil, &got); err != nil {
-			return err
-		}
-		t.add("whatsapp, confirmed but not readable by its recipient", fmt.Sprintf("%d of %d", got.Wrong, got.Given), "0", got.Wrong == 0)
-		return nil
+			defer bare.stop()
+			return compareWhatsApp(network, p, bare, tokens, o, t)
+		})
 	})
+}
+
+func compareWhatsApp(network, p, bare *process, tokens []string, o options, t *table) error {
+	for _, v := range []struct {
+		name  string
+		load  bareLoad
+		least float64
+	}{
+		{fmt.Sprintf("one channel, %d callers", callersOfOne), bareLoad{1, callersOfOne, contactsOfOne, o.slice}, 2.5},
+		{fmt.Sprintf("%d channels", manyChannels), bareLoad{manyChannels, callersOfMany, callersOfMany, o.slice}, 2.4},
+	} {
+		if err := compareBare(p, bare, tokens, o, t, v.name, v.load, v.least); err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+	}
+	var got counts
+	if err := network.call("GET", "/counts", nil, &got); err != nil {
+		return err
+	}
+	t.add("whatsapp, confirmed but not readable by its recipient", fmt.Sprintf("%d of %d", got.Wrong, got.Given), "0", got.Wrong == 0)
+	return nil
 }
 
 func compareBare(p, bare *process, tokens []string, o options, t *table, name string, load bareLoad, least float64) error {
