@@ -136,16 +136,21 @@ func TestFetchesAreLimited(t *testing.T) {
 // than one.
 func TestPoolsFetchWithinTheLimit(t *testing.T) {
 	e := newEnv(t)
-	var now, most atomic.Int64
+	var mu sync.Mutex
+	var now, most int
 	full := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if n := now.Add(1); n == maxFetches && most.Swap(n) < n {
+		mu.Lock()
+		now++
+		if now == maxFetches && most < now {
 			close(full)
-		} else {
-			most.Store(max(most.Load(), n))
 		}
+		most = max(most, now)
+		mu.Unlock()
 		<-full // so that there are as many at once as may be
-		now.Add(-1)
+		mu.Lock()
+		now--
+		mu.Unlock()
 		w.Write([]byte("a file"))
 	}))
 	defer server.Close()
@@ -159,8 +164,8 @@ func TestPoolsFetchWithinTheLimit(t *testing.T) {
 		wg.Go(func() { e.call("POST", "/api/send-message/pool", e.global, body).want(t, 200) })
 	}
 	wg.Wait()
-	if got := most.Load(); got != maxFetches {
-		t.Errorf("%d were fetched at once", got)
+	if most != maxFetches {
+		t.Errorf("%d were fetched at once", most)
 	}
 }
 
