@@ -187,6 +187,21 @@ func TestLookUpOfAnID(t *testing.T) {
 }
 
 // TestSearchOfTokens finds tokens by their names and opens one.
+// TestKeysAtOnce presses Escape in the moment in which a drawer appears.
+func TestKeysAtOnce(t *testing.T) {
+	t.Parallel()
+	p := start(t).open("/tokens")
+	p.until("the tokens are there", `document.querySelector('main tbody tr[data-key] .row-link') !== null`)
+	eval[any](p, `new MutationObserver((_, observer) => {
+		if (!document.querySelector('.drawer')) return;
+		observer.disconnect();
+		window.wasOpen = true;
+		document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+	}).observe(document.body, { childList: true, subtree: true }), document.querySelector('main tbody tr[data-key] .row-link').click(), null`)
+	p.until("it was open", `window.wasOpen === true`)
+	p.until("it is closed", `document.querySelector('.drawer') === null`)
+}
+
 func TestSearchOfTokens(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -1,5 +1,5 @@
 // The keyboard: what each key does on this page, and the list that "?" shows.
-import { signal, useEffect, useRef } from './view.js';
+import { signal, useEffect, useLayoutEffect, useRef } from './view.js';
 import { shortcuts, may } from './state.js';
 
 /** [[keys, what, group], …] of all that is on the page now, for the help. */
@@ -15,8 +15,8 @@ export function useKeys(all, group = 'page') {
   const list = all.filter(([, , , need]) => !need || may(need));
   const latest = useRef(list);
   latest.current = list;
-  // A layer keeps its position when its labels change with the language.
-  useEffect(() => {
+  // A layer keeps its position when its labels change with the language. Its keys work as soon as it is seen.
+  useLayoutEffect(() => {
     const layer = { group, find: (key) => latest.current.find(([name]) => name === key)?.[2], list: () => latest.current };
     layers.unshift(layer);
     return () => { layers.splice(layers.indexOf(layer), 1); publish(); };
