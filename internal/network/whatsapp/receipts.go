@@ -20,7 +20,7 @@ import (
 const (
 	// batchDelay is how long a receipt waits for others. Nobody notices it, and larger batches save 8 % of the CPU of a send.
 	batchDelay       = 25 * time.Millisecond
-	maxParallelChats = 200 // as many receipts as the gateway stores in one transaction
+	maxParallelChats = 64 // whose receipts wait for the same commit
 	// receiptTries is how often a receipt for an unknown message is offered. Ids are stored before messages are sent,
 	// so after a second an unknown id belongs to another device or is invented.
 	receiptTries = 8

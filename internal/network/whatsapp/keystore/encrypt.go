@@ -16,7 +16,7 @@ import (
 
 // Encrypt encrypts a message in an existing session, and stores the session's next key. startsSession says that the reader
 // may not have the session yet, so the ciphertext also starts it. Keys and format are libsignal's, but its cipher turns
-// every ciphertext and key into debug text, which nobody can switch off and costs more than the encryption.
+// every ciphertext and key into debug text, which cannot be switched off and is 5 % of the CPU of a send.
 func Encrypt(ctx context.Context, device *store.Device, to *protocol.SignalAddress, plain []byte) (
 	ciphertext []byte, startsSession bool, err error,
 ) {
