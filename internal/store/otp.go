@@ -16,7 +16,8 @@ import (
 const (
 	ledgerColumns = `seq, contact, (SELECT code FROM channel WHERE channel.id = otp_code.channel), id, hash, encrypted, status, tries,
 		created_at, expires_at, ended_at, wrong, requests`
-	readLedgers = `SELECT ` + ledgerColumns + ` FROM otp_code `
+	// Codes of a channel that is gone are hidden.
+	readLedgers = `SELECT ` + ledgerColumns + ` FROM otp_code WHERE EXISTS (SELECT 1 FROM channel WHERE channel.id = otp_code.channel) AND `
 )
 
 func scanLedger(row scanner) (parley.OTPLedger, error) {
@@ -40,7 +41,7 @@ func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact 
 		return parley.OTPLedger{}, err
 	}
 	in, args := inList(2, texts(spellings))
-	l, err := one(r, readLedgers+`WHERE `+ofChannel+` AND contact IN `+in+` ORDER BY created_at DESC LIMIT 1`,
+	l, err := one(r, readLedgers+ofChannel+` AND contact IN `+in+` ORDER BY created_at DESC LIMIT 1`,
 		append([]any{string(channel)}, args...), scanLedger)
 	if err == parley.ErrNotFound {
 		return parley.OTPLedger{Code: parley.OTPCode{Channel: channel, Contact: contact}}, nil
@@ -50,14 +51,14 @@ func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact 
 
 // Ledgers reads a contact's ledgers on all channels, the newest of each channel last.
 func (r Reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
-	return list(r.with(ctx), readLedgers+`WHERE contact IN (SELECT $1 UNION
+	return list(r.with(ctx), readLedgers+`contact IN (SELECT $1 UNION
 		SELECT alias.contact FROM alias WHERE chat IN (SELECT id FROM chat WHERE contact = $1)) ORDER BY 3, created_at`,
 		[]any{string(contact)}, scanLedger)
 }
 
 // Code finds a code if it is a contact's newest.
 func (r Reader) Code(ctx context.Context, id parley.OTPID) (parley.OTPCode, error) {
-	l, err := one(r.with(ctx), readLedgers+`WHERE id = $1`, []any{string(id)}, scanLedger)
+	l, err := one(r.with(ctx), readLedgers+`id = $1`, []any{string(id)}, scanLedger)
 	return l.Code, err
 }
 
@@ -100,7 +101,7 @@ func (t *Tx) UpdateLedger(_ context.Context, l parley.OTPLedger) error {
 
 // ExpireCodes expires the open codes of a channel that are past their time.
 func (t *Tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, now time.Time, limit int) ([]parley.OTPCode, error) {
-	due, err := list(t.Reader, readLedgers+`WHERE `+ofChannel+` AND expires_at > $2 AND expires_at <= $3 AND status = 0
+	due, err := list(t.Reader, readLedgers+ofChannel+` AND expires_at > $2 AND expires_at <= $3 AND status = 0
 		ORDER BY expires_at LIMIT $4`, []any{string(channel), millis(after), millis(now), int64(limit)}, scanLedger)
 	if err != nil {
 		return nil, err
@@ -175,7 +176,7 @@ func decodeTimes(encoded []byte, into *[]time.Time) error {
 
 // RecentCodes lists a channel's codes, newest first.
 func (r Reader) RecentCodes(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPCode, error) {
-	ledgers, err := list(r.with(ctx), readLedgers+`WHERE `+ofChannel+` ORDER BY expires_at DESC LIMIT $2`,
+	ledgers, err := list(r.with(ctx), readLedgers+ofChannel+` ORDER BY expires_at DESC LIMIT $2`,
 		[]any{string(channel), int64(limit)}, scanLedger)
 	codes := make([]parley.OTPCode, len(ledgers))
 	for i, l := range ledgers {

@@ -11,8 +11,10 @@ import (
 	"parley"
 )
 
+// Links of a channel that is gone are hidden.
 const readLinks = `SELECT id, (SELECT code FROM channel WHERE channel.id = otp_link.channel), contact, hash, name, messages,
-	on_success, on_failure, status, tries, others, created_at, expires_at, ended_at, encrypted FROM otp_link `
+	on_success, on_failure, status, tries, others, created_at, expires_at, ended_at, encrypted FROM otp_link
+	WHERE EXISTS (SELECT 1 FROM channel WHERE channel.id = otp_link.channel) AND `
 
 func scanLink(row scanner) (parley.OTPLink, error) {
 	var l parley.OTPLink
@@ -31,12 +33,12 @@ func scanLink(row scanner) (parley.OTPLink, error) {
 
 // Link finds a link.
 func (r Reader) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, error) {
-	return one(r.with(ctx), readLinks+`WHERE id = $1`, []any{string(id)}, scanLink)
+	return one(r.with(ctx), readLinks+`id = $1`, []any{string(id)}, scanLink)
 }
 
 // LinksByHash finds the links of a channel whose code has one of these keyed hashes.
 func (r Reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, hashes [][]byte) ([]parley.OTPLink, error) {
-	return listIn(r.with(ctx), readLinks+`WHERE `+ofChannel+` AND hash IN `, ``, []any{string(channel)}, hashes, scanLink)
+	return listIn(r.with(ctx), readLinks+ofChannel+` AND hash IN `, ``, []any{string(channel)}, hashes, scanLink)
 }
 
 // LinkReplies lists when a sender got replies, oldest first.
@@ -97,7 +99,7 @@ func (t *Tx) AddLinkReply(_ context.Context, channel parley.ChannelCode, to parl
 
 // ExpireLinks expires the open links of a channel that are past their time.
 func (t *Tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now time.Time, limit int) ([]parley.OTPLink, error) {
-	due, err := list(t.Reader, readLinks+`WHERE `+ofChannel+` AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
+	due, err := list(t.Reader, readLinks+ofChannel+` AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
 		[]any{string(channel), millis(now), int64(limit)}, scanLink)
 	if err != nil {
 		return nil, err
@@ -116,7 +118,7 @@ func (t *Tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now ti
 func (r Reader) RecentLinks(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPLink, error) {
 	var links []parley.OTPLink
 	for _, some := range []string{`status = 0 ORDER BY expires_at`, `status <> 0 ORDER BY ended_at`} {
-		found, err := list(r.with(ctx), readLinks+`WHERE `+ofChannel+` AND `+some+` DESC LIMIT $2`,
+		found, err := list(r.with(ctx), readLinks+ofChannel+` AND `+some+` DESC LIMIT $2`,
 			[]any{string(channel), int64(limit)}, scanLink)
 		if err != nil {
 			return nil, err

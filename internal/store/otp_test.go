@@ -239,6 +239,33 @@ var codeTests = map[string]func(*env){
 		}
 	},
 
+	// The rows of a deleted channel stay for a while, and other channels read the codes of the same contact.
+	"codes and links of a channel that is gone do not disturb others": func(e *env) {
+		for what, end := range map[string]func(*store.Tx) error{
+			"deleted": func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) },
+			"reset":   func(tx *store.Tx) error { return tx.ClearChannel(e.Context(), main) },
+		} {
+			e.channel(main)
+			gone, link := newLedger(main, ann), newLink(main, ann, 1)
+			gone.Code.ID, link.ID = parley.OTPID("code-"+what), parley.OTPID("link-"+what)
+			e.putLedgers(gone, newLedger(other, ann))
+			e.addLinks(link)
+			e.tx(end)
+			ledgers, err := e.store.Ledgers(e.Context(), ann)
+			e.must(err)
+			if len(ledgers) != 1 || ledgers[0].Code.Channel != other {
+				e.Errorf("%s: ledgers of the contact: %+v", what, ledgers)
+			}
+			_, err = e.store.Code(e.Context(), gone.Code.ID)
+			e.same(what+": its code", err, parley.ErrNotFound)
+			_, err = e.store.Link(e.Context(), link.ID)
+			e.same(what+": its link", err, parley.ErrNotFound)
+			links, err := e.store.LinksOf(e.Context(), ann, 10)
+			e.must(err)
+			e.same(what+": links of the contact", len(links), 0)
+		}
+	},
+
 	"codes and links are deleted with their channel": func(e *env) {
 		e.channel(main, other)
 		e.putLedgers(newLedger(main, ann), ended(newLedger(main, bob), parley.OTPStatusExpired, start), newLedger(other, ann))
