@@ -27,7 +27,8 @@ type Ticket struct {
 	Channel   ChannelCode // pair tickets only
 	Role      Role        // sign-in and session tickets: what the console may do
 	Name      string      // whom a session is for; may be empty
-	Token     TokenID     // of the admin token that made the link; empty: the command line on the server
+	Token     TokenID     // of the admin token that the session goes back to; empty: the command line on the server
+	Parent    []byte      // the hash of the session in which the link was made; nil: it was made outside the console
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	UsedAt    time.Time // zero: not used; a session is used up when it is signed out
@@ -38,7 +39,7 @@ type Ticket struct {
 // MaxSession is how long a console session lasts at most, however much it is used.
 const MaxSession = 7 * 24 * time.Hour
 
-// SessionEnd is when a session ends whatever happens: after [MaxSession], or earlier with the token that made its link.
+// SessionEnd is when a session ends whatever happens: after [MaxSession], or earlier with the token or session that made its link.
 func (t Ticket) SessionEnd() time.Time {
 	end := t.CreatedAt.Add(MaxSession)
 	if !t.EndsAt.IsZero() && t.EndsAt.Before(end) {
@@ -67,7 +68,17 @@ func (t Ticket) Active(now time.Time) bool {
 }
 
 // SessionID names a session without its secret.
-func (t Ticket) SessionID() string {
+func (t Ticket) SessionID() string { return sessionID(t.Hash) }
+
+// ParentID names the session in which the link was made; empty: none.
+func (t Ticket) ParentID() string {
+	if t.Parent == nil {
+		return ""
+	}
+	return sessionID(t.Parent)
+}
+
+func sessionID(hash []byte) string {
 	const enough = 12 // bytes of the hash
-	return "ses_" + hex.EncodeToString(t.Hash[:min(enough, len(t.Hash))])
+	return "ses_" + hex.EncodeToString(hash[:min(enough, len(hash))])
 }

@@ -45,7 +45,7 @@ to the server's public address, else to this machine. With a LINK, such as the l
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what the session may do: viewer, support, operator or owner; default: owner")
-	cmd.Flags().StringVar(&name, "name", "", "whom the link is for")
+	cmd.Flags().StringVar(&name, "name", "", "whom the link is for; only an owner chooses a name")
 	cmd.Flags().BoolVar(&printOnly, "print", false, "only print the link")
 	settingFlags(cmd.Flags(), keyURL, keyNoOpen)
 	return cmd

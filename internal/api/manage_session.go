@@ -14,7 +14,8 @@ type sessionRow struct {
 	ID           string      `json:"id"`
 	Name         string      `json:"name"`
 	Role         parley.Role `json:"role"`
-	Token        *string     `json:"token"` // that made its link; null: the command line
+	Token        *string     `json:"token"`  // that it goes back to; null: the command line
+	Parent       *string     `json:"parent"` // the session in which its link was made; null: none
 	CreatedAt    string      `json:"created_at"`
 	LastUsedAt   string      `json:"last_used_at"`
 	LastUsedFrom *string     `json:"last_used_from"`
@@ -25,7 +26,7 @@ type sessionRow struct {
 }
 
 // sessions lists the console sessions that the caller may see and end: an owner all, others their own. Own are the session itself
-// and those of the same token.
+// and those of the same token that have no higher role.
 func (s *server) sessions(ctx context.Context, r *request) ([]parley.Ticket, error) {
 	all, err := s.Store.Sessions(ctx, time.Now())
 	if err != nil || r.token.Role == parley.Owner {
@@ -35,7 +36,9 @@ func (s *server) sessions(ctx context.Context, r *request) ([]parley.Ticket, err
 	if i := slices.IndexFunc(all, r.isSession); i >= 0 {
 		own = all[i].Token
 	}
-	return slices.DeleteFunc(all, func(t parley.Ticket) bool { return !r.isSession(t) && (own == "" || t.Token != own) }), nil
+	return slices.DeleteFunc(all, func(t parley.Ticket) bool {
+		return !r.isSession(t) && (own == "" || t.Token != own || !r.token.Role.Includes(t.Role))
+	}), nil
 }
 
 // isSession reports whether the request was made in a session.
@@ -50,8 +53,9 @@ func (s *server) listSessions(ctx context.Context, r *request) (any, error) {
 		if used.IsZero() {
 			used = t.CreatedAt
 		}
-		return sessionRow{t.SessionID(), t.Name, t.Role, textOrNil(t.Token), parley.Stamp(t.CreatedAt), parley.Stamp(used),
-			textOrNil(t.LastUse.From), textOrNil(t.LastUse.UserAgent), parley.Stamp(t.ExpiresAt), parley.Stamp(t.SessionEnd()), r.isSession(t)}
+		return sessionRow{t.SessionID(), t.Name, t.Role, textOrNil(t.Token), textOrNil(t.ParentID()), parley.Stamp(t.CreatedAt),
+			parley.Stamp(used), textOrNil(t.LastUse.From), textOrNil(t.LastUse.UserAgent), parley.Stamp(t.ExpiresAt),
+			parley.Stamp(t.SessionEnd()), r.isSession(t)}
 	})), err
 }
 
@@ -67,7 +71,7 @@ func (s *server) endSession(ctx context.Context, r *request) (any, error) {
 		return nil, errNoSession
 	}
 	err = s.tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.UseTicket(ctx, found[i].Hash, time.Now())
+		err := tx.EndSession(ctx, found[i].Hash, time.Now())
 		return errors.Join(err, r.auditTx(ctx, tx, change{object: found[i].SessionID()}))
 	})
 	return ok("Session ended", struct{}{}), notFoundAs(err, errNoSession)
@@ -86,7 +90,7 @@ func (s *server) endOtherSessions(ctx context.Context, r *request) (any, error) 
 	found = slices.DeleteFunc(found, r.isSession)
 	err = s.tx(ctx, func(tx *store.Tx) error {
 		for _, t := range found {
-			if _, err := tx.UseTicket(ctx, t.Hash, time.Now()); parley.IgnoreNotFound(err) != nil {
+			if err := tx.EndSession(ctx, t.Hash, time.Now()); parley.IgnoreNotFound(err) != nil {
 				return err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"parley"
@@ -171,13 +172,18 @@ func (s *server) makeSignInLink(ctx context.Context, r *request) (any, error) {
 	if r.token.Kind == console && r.token.Role != parley.Owner {
 		return nil, lacksRole(r.token, parley.Owner)
 	}
-	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
-	ticket.Role, ticket.Name = role, cmp.Or(name, r.token.Name)
-	if r.token.Kind == parley.AdminToken && !token.IsLocal(r.token) {
-		ticket.Token, ticket.EndsAt = r.token.ID, r.token.ExpiresAt
+	if name != "" && r.token.Role != parley.Owner { // else a viewer could act under the name of somebody else
+		return nil, lacksRole(r.token, parley.Owner)
 	}
+	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
+	ticket.Role = role
 	link := signInLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt), Role: role}
 	err := s.tx(ctx, func(tx *store.Tx) error {
+		maker, err := r.bindLink(ctx, tx, &ticket)
+		if err != nil {
+			return err
+		}
+		ticket.Name = r.linkName(name, maker)
 		// The stored response must not contain the ticket.
 		before := ok("The link was already created and is not shown again. Create another.", link)
 		return errors.Join(tx.AddTicket(ctx, ticket), r.auditTx(ctx, tx, change{after: auditedLink{role, ticket.Name}}),
@@ -185,4 +191,42 @@ func (s *server) makeSignInLink(ctx context.Context, r *request) (any, error) {
 	})
 	link.URL = s.baseURL(r.http) + "/console/login#" + secret
 	return ok(fmt.Sprintf("Link created. It works once and signs in as %s.", role), link), err
+}
+
+// bindLink makes a link, and the session that it begins, end with what made it: the token, or the session and its token. It returns
+// the name of the token, which the holder of the link cannot choose.
+func (r *request) bindLink(ctx context.Context, tx *store.Tx, link *parley.Ticket) (maker string, err error) {
+	if token.IsLocal(r.token) {
+		return r.token.Name, nil
+	}
+	if r.token.Kind != console {
+		t, err := tx.Token(ctx, r.token.ID)
+		if err == nil && (!t.Active(time.Now()) || t.Role != r.token.Role) {
+			err = parley.Errorf(parley.Conflict, "The token was changed just now. Try again.")
+		}
+		link.Token, link.EndsAt = t.ID, t.ExpiresAt
+		return t.Name, err
+	}
+	open, err := tx.Sessions(ctx, time.Now())
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(open, r.isSession)
+	if i < 0 {
+		return "", errNoSession // it ended just now
+	}
+	link.Token, link.Parent, link.EndsAt = open[i].Token, open[i].Hash, open[i].SessionEnd()
+	if link.Token == "" {
+		return token.LocalToken(parley.AdminToken).Name, nil
+	}
+	t, err := tx.Token(ctx, link.Token)
+	return t.Name, err
+}
+
+// linkName is the name of a session: that of its maker, or a chosen one together with the name of the token.
+func (r *request) linkName(chosen, token string) string {
+	if chosen == "" || token == "" {
+		return cmp.Or(chosen, r.token.Name)
+	}
+	return fmt.Sprintf("%s (%s)", chosen, token)
 }

@@ -327,13 +327,13 @@ func TestSessionHasARole(t *testing.T) {
 	stop := func(cookie string) *parleytest.Response {
 		return e.ask(http.MethodPost, "/console/api/manage/channels/demo/stop", "", "Cookie", cookie)
 	}
-	support, viewer := signIn(`{}`), signIn(`{"role":"viewer","name":"Budi"}`)
+	support, viewer := signIn(`{}`), signIn(`{"role":"viewer"}`)
 	send(support).Expect(http.StatusOK)
 	stop(support).ExpectError(http.StatusForbidden, "the role operator. You are signed in as support")
 	send(viewer).ExpectError(http.StatusForbidden, "the role support. You are signed in as viewer")
 	e.ask(http.MethodGet, "/console/api/manage/messages", "", "Cookie", viewer).Expect(http.StatusOK)
 	if me := e.ask(http.MethodGet, "/console/api/manage/me", "", "Cookie", viewer); me.Text("data.role") != "viewer" ||
-		me.Text("data.name") != "Budi" || me.Text("data.kind") != "session" {
+		me.Text("data.name") != "Ayu" || me.Text("data.kind") != "session" {
 		t.Errorf("me: %s", me.Body)
 	}
 	page := e.ask(http.MethodGet, "/console/", "", "Cookie", viewer, "Sec-Fetch-Site", "none").Expect(http.StatusOK)
@@ -354,6 +354,76 @@ func TestSessionHasARole(t *testing.T) {
 	stop(operator).Expect(http.StatusOK)
 	e.Delete(path, parleytest.As(e.Admin)).Expect(http.StatusOK)
 	stop(operator).Expect(http.StatusUnauthorized)
+}
+
+// TestSessionsEndWithWhatTheyCameFrom goes through two links made in the console. The last session ends with the token, however
+// that loses its role, or with the first session if there is no token.
+func TestSessionsEndWithWhatTheyCameFrom(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	follow := func(link *parleytest.Response) (cookie string) {
+		_, ticket, _ := strings.Cut(link.Expect(http.StatusOK).Text("data.url"), "#")
+		cookie, _, _ = strings.Cut(e.signIn(ticket, "Cookie", probe).Expect(http.StatusOK).Header.Get("Set-Cookie"), ";")
+		return cookie
+	}
+	inConsole := func(cookie string) *parleytest.Response {
+		return e.ask(http.MethodPost, "/console/api/manage/sign-in-link", `{"name":"Budi"}`, "Cookie", cookie)
+	}
+	list := func(cookie string) *parleytest.Response {
+		return e.ask(http.MethodGet, "/console/api/manage/sessions", "", "Cookie", cookie)
+	}
+	for name, end := range map[string]func(token *parleytest.Response, first string){
+		"revoked": func(token *parleytest.Response, _ string) {
+			e.Delete("/api/manage/tokens/"+token.Text("data.id"), parleytest.As(e.Admin)).Expect(http.StatusOK)
+		},
+		"demoted": func(token *parleytest.Response, _ string) {
+			e.ask(http.MethodPatch, "/api/manage/tokens/"+token.Text("data.id"), `{"role":"viewer"}`,
+				"Authorization", "Bearer "+e.Admin).Expect(http.StatusOK)
+		},
+		"signed out": func(_ *parleytest.Response, first string) {
+			e.ask(http.MethodDelete, "/console/session", "", "Cookie", first).Expect(http.StatusOK)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expires := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+			token := e.Post("/api/manage/tokens", `{"kind":"admin","role":"owner","name":"Ayu","expires_at":"`+
+				expires.Format(time.RFC3339)+`"}`, parleytest.As(e.Admin)).Expect(http.StatusCreated)
+			first := follow(e.Post("/api/manage/sign-in-link", `{}`, parleytest.As(token.Text("data.token"))))
+			second := follow(inConsole(first))
+			third := follow(inConsole(second))
+			unused := inConsole(third).Expect(http.StatusOK)
+
+			row := list(third).Expect(http.StatusOK)
+			if row.Text("data.0.token") != token.Text("data.id") || row.Text("data.0.parent") != row.Text("data.1.id") {
+				t.Errorf("the third session does not show what it came from: %s", row.Body)
+			}
+			if ends, err := time.Parse(time.RFC3339, row.Text("data.0.ends_at")); err != nil || ends.After(expires) {
+				t.Errorf("it ends at %v, after the token: %v", ends, expires)
+			}
+			if name := row.Text("data.0.name"); name != "Budi (Ayu)" {
+				t.Errorf("name %q", name)
+			}
+			end(token, first)
+			for _, cookie := range []string{first, second, third} {
+				list(cookie).Expect(http.StatusUnauthorized)
+			}
+			_, ticket, _ := strings.Cut(unused.Text("data.url"), "#")
+			e.signIn(ticket, "Cookie", probe).ExpectError(http.StatusConflict, "ended with the token or session")
+		})
+	}
+	t.Run("without a token", func(t *testing.T) {
+		root := e.session()
+		child := follow(inConsole(root))
+		grandchild := follow(inConsole(child))
+		ends := list(grandchild).Expect(http.StatusOK)
+		if ends.Text("data.0.ends_at") != ends.Text("data.2.ends_at") {
+			t.Errorf("links prolong a session: %s", ends.Body)
+		}
+		e.ask(http.MethodDelete, "/console/api/manage/sessions/"+ends.Text("data.2.id"), "", "Cookie", grandchild).Expect(http.StatusOK)
+		for _, cookie := range []string{root, child, grandchild} {
+			list(cookie).Expect(http.StatusUnauthorized)
+		}
+	})
 }
 
 // TestSessionsAreListedAndEnded: own ones, and by an owner all of them.

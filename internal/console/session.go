@@ -20,10 +20,10 @@ import (
 const LinkLife = api.SignInLife
 
 const (
-	sessionLife = 12 * time.Hour // without a request; a session ends after [parley.MaxSession] anyway
-	touchEvery  = time.Minute    // precision of sessionLife; each touch costs a write
-	purgeAfter  = 24 * time.Hour // a used or expired ticket stays for a while, to explain why it is refused
-	maxSignIn   = 4 << 10        // bytes; a ticket has 43
+	sessionLife = 12 * time.Hour    // without a request; a session ends after [parley.MaxSession] anyway
+	touchEvery  = time.Minute       // precision of sessionLife; each touch costs a write
+	purgeAfter  = parley.MaxSession // an ended session stays as long as those made in it may last, to end them with its parent
+	maxSignIn   = 4 << 10           // bytes; a ticket has 43
 )
 
 // NewLink creates a link that signs in the first browser that opens it. The secret is in the fragment,
@@ -137,7 +137,7 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) error {
 		return err
 	}
 	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
-	ticket.Role, ticket.Name, ticket.Token, ticket.EndsAt = link.Role, link.Name, link.Token, link.EndsAt
+	ticket.Role, ticket.Name, ticket.Token, ticket.Parent, ticket.EndsAt = link.Role, link.Name, link.Token, link.Parent, link.EndsAt
 	ticket.LastUse = c.useOf(hr, now)
 	ticket.ExpiresAt = earlier(ticket.ExpiresAt, ticket.SessionEnd())
 	err = c.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -166,7 +166,8 @@ func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
 	case err != nil && !errors.Is(err, parley.ErrNotFound):
 		return err
 	case err == nil && !t.UsedAt.IsZero():
-		return parley.Errorf(parley.Conflict, "This link was already used. Create a new one with: parley open")
+		return parley.Errorf(parley.Conflict, "This link was already used, or has ended with the token or session that made it. "+
+			"Create a new one with: parley open")
 	}
 	return parley.Errorf(parley.TokenExpired, "This link has expired. Create a new one with: parley open")
 }
@@ -192,7 +193,7 @@ func (c *Console) endSession(ctx context.Context, tx *store.Tx, w http.ResponseW
 	if err != nil {
 		return err
 	}
-	_, err = tx.UseTicket(ctx, t.Hash, now)
+	err = tx.EndSession(ctx, t.Hash, now)
 	return errors.Join(err, c.audit(ctx, tx, "session.leave", t, w, hr))
 }
 

@@ -15,7 +15,7 @@ func fullTicket(hash string) parley.Ticket {
 		Hash: []byte(hash), Purpose: parley.PairTicket, Channel: main,
 		CreatedAt: start, ExpiresAt: start.Add(time.Hour), UsedAt: start.Add(time.Minute),
 		Role: parley.Support, Name: "Ayu", Token: "tok_1", EndsAt: start.Add(2 * time.Hour),
-		LastUse: parley.TokenUse{At: start, From: "192.0.2.1", UserAgent: "Firefox"},
+		LastUse: parley.TokenUse{At: start, From: "192.0.2.1", UserAgent: "Firefox"}, Parent: []byte("parent"),
 	}
 }
 
@@ -49,6 +49,32 @@ var ticketTests = map[string]func(*env){
 			e.must(err)
 			e.same("ticket "+hash+" is active", got.Active(start), active)
 		}
+	},
+
+	"a session ends with the session that it came from": func(e *env) {
+		add := func(hash, parent string, used bool) {
+			t := freshTicket(hash)
+			t.Parent = []byte(parent)
+			if parent == "" {
+				t.Parent = nil
+			}
+			if used {
+				t.UsedAt = start
+			}
+			e.tx(func(tx *store.Tx) error { return tx.AddTicket(e.Context(), t) })
+		}
+		add("root", "", false)
+		add("child", "root", true) // signed out already, which does not shield what came from it
+		add("grandchild", "child", false)
+		add("other", "", false)
+		add("other child", "other", false)
+		e.tx(func(tx *store.Tx) error { return tx.EndSession(e.Context(), []byte("root"), start) })
+		for hash, active := range map[string]bool{"root": false, "grandchild": false, "other": true, "other child": true} {
+			got, err := e.store.Ticket(e.Context(), []byte(hash))
+			e.must(err)
+			e.same(hash+" is active", got.Active(start), active)
+		}
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.EndSession(e.Context(), []byte("root"), start) })
 	},
 
 	"an unknown ticket is not found": func(e *env) {

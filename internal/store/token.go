@@ -87,7 +87,7 @@ func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
 }
 
 const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at, role, name, token, ends_at,
-	last_used_at, last_used_from, user_agent`
+	last_used_at, last_used_from, user_agent, parent`
 
 // Ticket finds a ticket by the hash of its secret.
 func (r Reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) {
@@ -98,7 +98,7 @@ func scanTicket(row scanner) (parley.Ticket, error) {
 	var t parley.Ticket
 	var created, expires, used, ends, last int64
 	err := row.Scan(&t.Hash, &t.Purpose, &t.Channel, &created, &expires, &used, &t.Role, &t.Name, &t.Token, &ends,
-		&last, &t.LastUse.From, &t.LastUse.UserAgent)
+		&last, &t.LastUse.From, &t.LastUse.UserAgent, &t.Parent)
 	t.LastUse.At = moment(last)
 	t.CreatedAt, t.ExpiresAt, t.UsedAt, t.EndsAt = moment(created), moment(expires), moment(used), moment(ends)
 	return t, err
@@ -106,11 +106,11 @@ func scanTicket(row scanner) (parley.Ticket, error) {
 
 // AddTicket stores a new ticket.
 func (t *Tx) AddTicket(_ context.Context, k parley.Ticket) error {
-	return t.add(`INSERT INTO ticket (`+ticketColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+	return t.add(`INSERT INTO ticket (`+ticketColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		ON CONFLICT DO NOTHING`,
 		k.Hash, string(k.Purpose), string(k.Channel), millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.UsedAt),
 		string(k.Role), k.Name, string(k.Token), millis(k.EndsAt),
-		millis(k.LastUse.At), k.LastUse.From, k.LastUse.UserAgent)
+		millis(k.LastUse.At), k.LastUse.From, k.LastUse.UserAgent, k.Parent)
 }
 
 // UseTicket marks a valid ticket as used. Of several concurrent calls one succeeds.
@@ -121,7 +121,19 @@ func (t *Tx) UseTicket(ctx context.Context, hash []byte, now time.Time) (parley.
 	return t.Ticket(ctx, hash)
 }
 
-// EndTickets ends the sessions and the unused links that an admin token made.
+// EndSession ends a session, and the sessions and unused links that go back to it. It returns ErrNotFound if the session has
+// ended already.
+func (t *Tx) EndSession(ctx context.Context, hash []byte, now time.Time) error {
+	if _, err := t.UseTicket(ctx, hash, now); err != nil {
+		return err
+	}
+	return t.exec(`WITH RECURSIVE child (hash) AS (
+			SELECT hash FROM ticket WHERE parent = $2
+			UNION SELECT ticket.hash FROM ticket JOIN child ON ticket.parent = child.hash
+		) UPDATE ticket SET used_at = $1 WHERE used_at = 0 AND hash IN (SELECT hash FROM child)`, millis(now), hash)
+}
+
+// EndTickets ends the sessions and the unused links that go back to an admin token.
 func (t *Tx) EndTickets(_ context.Context, token parley.TokenID, now time.Time) error {
 	return t.exec(`UPDATE ticket SET used_at = $1 WHERE token = $2 AND used_at = 0`, millis(now), string(token))
 }

@@ -63,7 +63,7 @@ CREATE TABLE ticket (
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
   used_at    INTEGER NOT NULL  -- 0: not used
-, role TEXT NOT NULL DEFAULT 'owner', name TEXT NOT NULL DEFAULT '', token TEXT NOT NULL DEFAULT '', ends_at INTEGER NOT NULL DEFAULT 0, last_used_at INTEGER NOT NULL DEFAULT 0, last_used_from TEXT NOT NULL DEFAULT '', user_agent TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+, role TEXT NOT NULL DEFAULT 'owner', name TEXT NOT NULL DEFAULT '', token TEXT NOT NULL DEFAULT '', ends_at INTEGER NOT NULL DEFAULT 0, last_used_at INTEGER NOT NULL DEFAULT 0, last_used_from TEXT NOT NULL DEFAULT '', user_agent TEXT NOT NULL DEFAULT '', parent BLOB) WITHOUT ROWID;
 
 CREATE INDEX ticket_by_end ON ticket (expires_at);
 
@@ -471,6 +471,8 @@ CREATE INDEX alert_waiting ON alert (seq) WHERE closed_at = 0;
 CREATE INDEX chat_recent ON chat ((last_at / 60000), id) WHERE last_at > 0;
 
 CREATE INDEX otp_link_of ON otp_link (contact, created_at);
+
+CREATE INDEX ticket_parent ON ticket (parent) WHERE parent IS NOT NULL;
 
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);
