@@ -93,8 +93,8 @@ var settingTable = []setting{
 	{key: keyPublicURL, about: "the server's public address, for links: https://chat.example.com"},
 	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that requests may name; may be repeated"},
 	{key: keyBehindProxy, kind: onOff, fallback: "false", about: "a proxy in front does TLS; any listen address is allowed"},
-	{key: keyProxies, kind: manyTexts, about: "a range of addresses whose X-Forwarded-For is trusted; may be repeated " +
-		"(default with --behind-proxy: private addresses)"},
+	{key: keyProxies, kind: manyTexts, about: "a range of addresses of proxies whose X-Forwarded-For is trusted, also one behind the other; " +
+		"may be repeated (default with --behind-proxy: one proxy, on a private address)"},
 	{key: keyRate, kind: oneNumber, fallback: "0", about: "maximum requests per second of a token (0: unlimited)"},
 	{key: keyMedia, kind: oneNumber, fallback: "200", about: "maximum MiB of files fetched per minute for a token (0: unlimited)"},
 	{key: keyFiles, about: "where files of messages are stored: a directory, or s3://bucket/prefix " +

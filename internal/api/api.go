@@ -70,8 +70,10 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// OpenMetrics makes /metrics public, not only for this machine and admin tokens.
 	OpenMetrics bool
-	// TrustedProxies are the proxies whose X-Forwarded-For is used.
+	// TrustedProxies are the proxies whose X-Forwarded-For is used. OneProxy means that only the peer is one: clients may have
+	// addresses in these ranges, and an address that such a client put into the header is not believed.
 	TrustedProxies []netip.Prefix
+	OneProxy       bool
 	// OnUntrustedProxy is called once, at the first request from an untrusted proxy on this machine; required.
 	OnUntrustedProxy func()
 	// RequestsPerSecond is the rate limit of a token, with a burst of twice as many; zero: none.

@@ -233,6 +233,25 @@ func TestForwardedAddress(t *testing.T) {
 	}
 }
 
+// TestOneProxy has a client in the proxy's network, which sends a made-up X-Forwarded-For. The proxy adds the real address.
+func TestOneProxy(t *testing.T) {
+	s := &server{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, OneProxy: true}}
+	for _, c := range []struct{ remote, forwarded, want string }{
+		{"10.0.0.1:1", "203.0.113.66, 10.9.8.7", "10.9.8.7"},
+		{"10.0.0.1:1", "10.9.8.7", "10.9.8.7"},
+		{"10.0.0.1:1", "203.0.113.66, nonsense", "10.0.0.1"},
+		{"10.0.0.1:1", "", "10.0.0.1"},
+		{"192.0.2.1:1", "203.0.113.9", "192.0.2.1"},
+	} {
+		hr := httptest.NewRequest("GET", "/", nil)
+		hr.RemoteAddr = c.remote
+		hr.Header.Set("X-Forwarded-For", c.forwarded)
+		if got := s.addressOf(hr).String(); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
 func TestTokenLimit(t *testing.T) {
 	e := newEnv(t, func(c *Config) { c.RequestsPerSecond = 0.001 }) // and so one at once
 	if r := e.call("GET", "/api/channel/health", e.main, nil); r.StatusCode != 200 {

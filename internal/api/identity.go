@@ -212,8 +212,8 @@ func (s *server) channelNamed(ctx context.Context, code parley.ChannelCode) (par
 		Message: fmt.Sprintf("Channel %s is still starting. Try again in a moment.", code)}
 }
 
-// addressOf returns the client's address: behind trusted proxies, the last address in X-Forwarded-For that is
-// not one of them.
+// addressOf returns the client's address. Behind one proxy that is the last address in X-Forwarded-For, which the proxy
+// added; behind several, the last one that is not of a trusted proxy.
 func (s *server) addressOf(hr *http.Request) netip.Addr {
 	remote, err := netip.ParseAddrPort(hr.RemoteAddr)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *server) addressOf(hr *http.Request) netip.Addr {
 		if err != nil {
 			return addr
 		}
-		if addr = hop.Unmap(); !s.trusts(addr) {
+		if addr = hop.Unmap(); s.OneProxy || !s.trusts(addr) {
 			return addr
 		}
 	}

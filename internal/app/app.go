@@ -272,6 +272,7 @@ func (s *server) newAPI() (*api.API, error) {
 }
 
 func (s *server) isLive() bool { return len(s.liveChannels()) > 0 }
+		OneProxy:          s.cfg.oneProxy,
 
 // run serves until ctx ends or a part fails.
 func (s *server) run(ctx context.Context) error {

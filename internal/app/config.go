@@ -27,12 +27,14 @@ type Config struct {
 	// arrive, and NodeURL is how they reach it; empty: on this machine only.
 	Database, SecretKeyFile, NodeListen, NodeURL string
 
-	Listen       string         // empty: DefaultListen. Port 0 selects a free one
-	PublicURL    string         // the server's public address, for links; empty: links work on this machine only
-	AllowPrivate []netip.Prefix // private addresses that requests may name
-	BehindProxy  bool           // a proxy does TLS, so any listen address is allowed
-	// TrustedProxies are the proxies whose X-Forwarded-For is trusted; empty: with BehindProxy all on private addresses,
-	// else none.
+	Listen    string // empty: DefaultListen. Port 0 selects a free one
+	PublicURL string // the server's public address, for links; empty: links work on this machine only
+	// AllowPrivate are private addresses that webhooks and alerts may reach: operators set those. AllowPrivateCallers are
+	// those that any token may name: files to send, links to preview, callbacks of login links.
+	AllowPrivate, AllowPrivateCallers []netip.Prefix
+	BehindProxy                       bool // a proxy does TLS, so any listen address is allowed
+	// TrustedProxies are the proxies whose X-Forwarded-For is trusted, one behind the other; empty: with BehindProxy the peer,
+	// if its address is private, and no proxy behind it; else none.
 	TrustedProxies    []netip.Prefix
 	RequestsPerSecond float64 // of a token; zero: unlimited
 	MediaPerMinute    int64   // bytes fetched for a token; zero: 200 MiB; below zero: unlimited
@@ -64,6 +66,8 @@ type Config struct {
 	OnReady func(url string)       // called once the server is ready; may be nil
 
 	// For tests.
+	oneProxy bool // set by normal: TrustedProxies is the default
+
 	limits *stopLimits   // bounds the steps of stopping; nil: the usual ones
 	opened func(*server) // called before the server serves requests; may be nil
 }
@@ -117,7 +121,7 @@ func (c Config) normal() (Config, error) {
 		c.AllowPrivate = append(c.AllowPrivate[:len(c.AllowPrivate):len(c.AllowPrivate)], loopback...)
 	}
 	if c.BehindProxy && len(c.TrustedProxies) == 0 {
-		c.TrustedProxies = private
+		c.TrustedProxies, c.oneProxy = private, true
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
