@@ -207,5 +207,6 @@ func (c *cli) checkExposure() []doctor.Finding {
 		return []doctor.Finding{{Check: "exposure", Level: doctor.Problem, Found: err.Error()}}
 	}
 	reach := cfg.Reach()
-	return append([]doctor.Finding{reach.WouldReach()}, doctor.Links(public, reach.BehindProxy)...)
+	findings := append([]doctor.Finding{reach.WouldReach()}, doctor.Private(cfg.AllowPrivate, cfg.AllowPrivateCallers)...)
+	return append(findings, doctor.Links(public, reach.BehindProxy)...)
 }

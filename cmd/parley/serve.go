@@ -18,9 +18,9 @@ import (
 // serverSettings are the flags of commands that run a server.
 var serverSettings = []string{
 	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL,
-	keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
-	keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion, keyFilesAccess,
-	keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
+	keyListen, keyPublicURL, keyAllowPrivate, keyCallers, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel,
+	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion,
+	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -46,6 +46,7 @@ func (c *cli) dir() app.Dir { return app.Dir(c.set.text(keyData)) }
 
 func (c *cli) appConfig() (app.Config, error) {
 	ranges, errRanges := c.set.prefixes(keyAllowPrivate)
+	callers, errCallers := c.set.prefixes(keyCallers)
 	proxies, errProxies := c.set.prefixes(keyProxies)
 	rate, errRate := strconv.ParseFloat(c.set.text(keyRate), 64)
 	if errRate != nil || rate < 0 || math.IsInf(rate, 0) || math.IsNaN(rate) {
@@ -57,7 +58,7 @@ func (c *cli) appConfig() (app.Config, error) {
 	contacts, errContacts := c.set.limit(keyOTPContacts)
 	prefix, errPrefix := c.set.limit(keyOTPPrefix)
 	log, level, errLog := c.logger()
-	err := cmp.Or(errRanges, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errLog)
+	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errLog)
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -70,9 +71,10 @@ func (c *cli) appConfig() (app.Config, error) {
 		NodeListen:    c.set.text(keyNodeListen),
 		NodeURL:       c.set.text(keyNodeURL),
 
-		PublicURL:    c.set.text(keyPublicURL),
-		AllowPrivate: ranges,
-		BehindProxy:  c.set.on(keyBehindProxy),
+		PublicURL:           c.set.text(keyPublicURL),
+		AllowPrivate:        ranges,
+		AllowPrivateCallers: callers,
+		BehindProxy:         c.set.on(keyBehindProxy),
 
 		TrustedProxies:    proxies,
 		EventLife:         events,

@@ -51,6 +51,7 @@ const (
 	keyListen       = "listen"
 	keyPublicURL    = "public_url"
 	keyAllowPrivate = "allow_private"
+	keyCallers      = "allow_private_callers"
 	keyBehindProxy  = "behind_proxy"
 	keyProxies      = "trusted_proxies"
 	keyRate         = "requests_per_second"
@@ -91,7 +92,9 @@ var settingTable = []setting{
 	{key: keyNodeURL, about: "how other nodes reach this one: http://10.0.0.11:7276 (default: from --node-listen)"},
 	{key: keyListen, fallback: "127.0.0.1:7275", about: "the address to listen on"},
 	{key: keyPublicURL, about: "the server's public address, for links: https://chat.example.com"},
-	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that requests may name; may be repeated"},
+	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that webhooks and alerts may reach; may be repeated"},
+	{key: keyCallers, kind: manyTexts, about: "a range of private addresses that any token may name: file.url, audioUrl, previews and " +
+		"callbacks of login links; may be repeated"},
 	{key: keyBehindProxy, kind: onOff, fallback: "false", about: "a proxy in front does TLS; any listen address is allowed"},
 	{key: keyProxies, kind: manyTexts, about: "a range of addresses of proxies whose X-Forwarded-For is trusted, also one behind the other; " +
 		"may be repeated (default with --behind-proxy: one proxy, on a private address)"},

@@ -101,23 +101,23 @@ type server struct {
 	partsOpen    atomic.Bool   // the cluster may use them
 	failed       chan error    // a part failed
 
-	listener  net.Listener
-	url       string
-	addresses safehttp.Policy // the addresses that requests may name
-	metrics   *prometheus.Registry
-	data      *Data
-	admin     string // tokens for the command line
-	global    string
-	media     *media.Library
-	sandbox   *sandbox.Network
-	whatsapp  *realNetwork
-	gateway   *gateway.Gateway
-	otp       *otp.Issuer
-	feed      *feed.Feed
-	callback  *callback.Engine
-	api       *api.API
-	http      *http.Server
-	handlers  *handlers
+	listener                          net.Listener
+	url                               string
+	webhookAddresses, callerAddresses safehttp.Policy // what operators set, and what any token may name
+	metrics                           *prometheus.Registry
+	data                              *Data
+	admin                             string // tokens for the command line
+	global                            string
+	media                             *media.Library
+	sandbox                           *sandbox.Network
+	whatsapp                          *realNetwork
+	gateway                           *gateway.Gateway
+	otp                               *otp.Issuer
+	feed                              *feed.Feed
+	callback                          *callback.Engine
+	api                               *api.API
+	http                              *http.Server
+	handlers                          *handlers
 
 	requests    context.Context // parent of all request contexts
 	endRequests context.CancelFunc
@@ -151,8 +151,14 @@ func (s *server) openListener() error {
 	s.url = urlOf(s.listener, shown != nil)
 	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // requests may not name our own port, even where loopback is allowed
 	s.listener = bound(s.listener, shown)
-	s.addresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}}
+	s.limitAddresses(own)
 	return s.openNode(shown)
+}
+
+// limitAddresses says which addresses may be reached. Our own are never among them.
+func (s *server) limitAddresses(own ...netip.AddrPort) {
+	s.webhookAddresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: own}
+	s.callerAddresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivateCallers, Forbid: own}
 }
 
 func (s *server) openFiles(ctx context.Context) (err error) {
@@ -206,10 +212,12 @@ func (s *server) makeParts() {
 	})
 	links := parley.MediaLinks{Base: s.address(), Keys: s.data.Keyring.Derive(parley.MediaLinkKeys)}
 	s.feed = feed.New(feed.Config{Store: s.data.Store, Keyring: s.data.Keyring, Log: s.log, Metrics: s.metrics, Links: links})
+	options := safehttp.Options{MaxBody: callback.MaxResponse, HeaderTimeout: callback.WebhookTimeout}
 	s.callback = callback.New(callback.Config{
 		Store:   s.data.Store,
 		Secrets: callback.NewSecrets(s.data.Store, s.data.Keyring),
-		Client:  s.addresses.Client(safehttp.Options{MaxBody: callback.MaxResponse, HeaderTimeout: callback.WebhookTimeout}),
+		Client:  s.webhookAddresses.Client(options),
+		Callers: s.callerAddresses.Client(options),
 		Render:  s.feed.Render,
 		Links:   links,
 		Log:     s.log,
@@ -264,6 +272,7 @@ func (s *server) newAPI() (*api.API, error) {
 		Ready:             s.checkReady,
 		OpenMetrics:       s.cfg.MetricsOpen,
 		TrustedProxies:    s.cfg.TrustedProxies,
+		OneProxy:          s.cfg.oneProxy,
 		OnUntrustedProxy:  s.noteUntrustedProxy,
 		RequestsPerSecond: s.cfg.RequestsPerSecond,
 		MediaPerMinute:    s.cfg.MediaPerMinute,
@@ -272,7 +281,6 @@ func (s *server) newAPI() (*api.API, error) {
 }
 
 func (s *server) isLive() bool { return len(s.liveChannels()) > 0 }
-		OneProxy:          s.cfg.oneProxy,
 
 // run serves until ctx ends or a part fails.
 func (s *server) run(ctx context.Context) error {
@@ -389,6 +397,9 @@ func (s *server) becomeReady(ctx context.Context) {
 	}
 	if len(s.cfg.AllowPrivate) > 0 {
 		attrs = append(attrs, "allow_private", s.cfg.AllowPrivate)
+	}
+	if len(s.cfg.AllowPrivateCallers) > 0 {
+		attrs = append(attrs, "allow_private_callers", s.cfg.AllowPrivateCallers)
 	}
 	s.log.Info("parley "+s.cfg.Version+" ready", attrs...)
 	if tokens, err := s.data.Store.Tokens(ctx); err == nil && len(tokens) == 0 {

@@ -39,7 +39,7 @@ func (s *server) banner(ctx context.Context) string {
 	b.WriteString("\n")
 	to := s.bannerChannel(ctx, line)
 	line("Token     saved in %s (only you can read it)", s.cfg.DataDir.DevEnv())
-	line("Allowed   addresses of this machine (loopback) in what you send: `parley serve` allows none")
+	line("Allowed   addresses of this machine (loopback), in webhooks and alerts and in what callers name: `parley serve` allows none")
 	b.WriteString("\n")
 	if to == "" { // the demo channel is live: an example would reach a real phone
 		line("For simulated phones, create another channel: parley channel create try")

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,9 +66,9 @@ type Config struct {
 	Open    func(link string) bool // opens a link in a browser and reports whether it could; nil: no browser
 	OnReady func(url string)       // called once the server is ready; may be nil
 
-	// For tests.
 	oneProxy bool // set by normal: TrustedProxies is the default
 
+	// For tests.
 	limits *stopLimits   // bounds the steps of stopping; nil: the usual ones
 	opened func(*server) // called before the server serves requests; may be nil
 }
@@ -118,7 +119,8 @@ func (c Config) normal() (Config, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Dev {
-		c.AllowPrivate = append(c.AllowPrivate[:len(c.AllowPrivate):len(c.AllowPrivate)], loopback...)
+		c.AllowPrivate = slices.Concat(c.AllowPrivate, loopback)
+		c.AllowPrivateCallers = slices.Concat(c.AllowPrivateCallers, loopback)
 	}
 	if c.BehindProxy && len(c.TrustedProxies) == 0 {
 		c.TrustedProxies, c.oneProxy = private, true

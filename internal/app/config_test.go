@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,11 +66,23 @@ func TestConfigRejects(t *testing.T) {
 // TestDevAllowsLoopback: and nothing but it, and serve allows nothing.
 func TestDevAllowsLoopback(t *testing.T) {
 	serve, err := Config{}.normal()
-	if err != nil || len(serve.AllowPrivate) != 0 {
-		t.Errorf("serve allows %v (%v)", serve.AllowPrivate, err)
+	if err != nil || len(serve.AllowPrivate)+len(serve.AllowPrivateCallers) != 0 {
+		t.Errorf("serve allows %v and %v (%v)", serve.AllowPrivate, serve.AllowPrivateCallers, err)
 	}
 	dev, err := Config{Dev: true}.normal()
-	if err != nil || len(dev.AllowPrivate) != 2 || !dev.AllowPrivate[0].Addr().IsLoopback() || !dev.AllowPrivate[1].Addr().IsLoopback() {
-		t.Errorf("dev allows %v (%v)", dev.AllowPrivate, err)
+	if err != nil || !slices.Equal(dev.AllowPrivate, loopback) || !slices.Equal(dev.AllowPrivateCallers, loopback) {
+		t.Errorf("dev allows %v and %v (%v)", dev.AllowPrivate, dev.AllowPrivateCallers, err)
+	}
+}
+
+// TestOneProxyByDefault: several proxies, one behind the other, are trusted only if somebody names them.
+func TestOneProxyByDefault(t *testing.T) {
+	usual, err := Config{BehindProxy: true}.normal()
+	if err != nil || !usual.oneProxy || !slices.Equal(usual.TrustedProxies, private) {
+		t.Errorf("by default: %v, %v (%v)", usual.TrustedProxies, usual.oneProxy, err)
+	}
+	named, err := Config{BehindProxy: true, TrustedProxies: private[:1]}.normal()
+	if err != nil || named.oneProxy || !slices.Equal(named.TrustedProxies, private[:1]) {
+		t.Errorf("named: %v, %v (%v)", named.TrustedProxies, named.oneProxy, err)
 	}
 }

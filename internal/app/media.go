@@ -10,7 +10,6 @@ import (
 
 	"parley/internal/doctor"
 	"parley/internal/media"
-	"parley/internal/safehttp"
 )
 
 // Media says where the files of messages are stored.
@@ -88,7 +87,7 @@ func (s *server) openMedia(ctx context.Context) error {
 			config.Installation = append(config.Installation, hex.EncodeToString(key[:16]))
 		}
 	}
-	s.media, err = media.Open(config, s.addresses)
+	s.media, err = media.Open(config, s.callerAddresses)
 	if err == nil && elsewhere && !s.offline {
 		err = s.media.Check(ctx)
 	}
@@ -117,7 +116,7 @@ func (c Config) examineMediaOffline(ctx context.Context, data *Data) []doctor.Fi
 	if c.MediaElsewhere() == "" {
 		return nil
 	}
-	s := &server{cfg: c, data: data, offline: true, addresses: safehttp.Policy{}}
+	s := &server{cfg: c, data: data, offline: true}
 	if err := s.openMedia(ctx); err != nil {
 		return []doctor.Finding{doctor.Media(c.MediaElsewhere(), c.Media.Endpoint, err)}
 	}

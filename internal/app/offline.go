@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"parley/internal/safehttp"
 )
 
 // Offline is the API on a data directory without a server, in the process of a command. It opens no session, sends and
@@ -52,7 +50,7 @@ func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, err
 }
 
 func (s *server) openOffline(ctx context.Context) error {
-	s.addresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate}
+	s.limitAddresses()
 	s.metrics = prometheus.NewRegistry()
 	if err := s.openFiles(ctx); err != nil {
 		return err

@@ -69,6 +69,7 @@ func (s *server) examineQuick(ctx context.Context, damage time.Duration) []docto
 		findings = append(findings, doctor.Clock(ahead))
 	}
 	findings = append(findings, s.examineReady(ctx), s.reach().Look())
+	findings = append(findings, doctor.Private(s.cfg.AllowPrivate, s.cfg.AllowPrivateCallers)...)
 	return append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
 }
 

@@ -42,9 +42,9 @@ func (a *Attempt) Succeeded() bool { return a.Problem == "" }
 
 // attempt sends one delivery. An error is an internal one and says nothing about the endpoint.
 func (e *Engine) attempt(ctx context.Context, w *parley.Webhook, j *job) (Attempt, error) {
-	timeout := WebhookTimeout
+	client, timeout := e.Client, WebhookTimeout
 	if j.Webhook == "" {
-		timeout = callbackTimeout
+		client, timeout = e.Callers, callbackTimeout
 	}
 	keys, err := e.Secrets.KeysOf(ctx, secretOwner(&j.Delivery))
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *Engine) attempt(ctx context.Context, w *parley.Webhook, j *job) (Attemp
 	defer cancel()
 	a := Attempt{RequestID: requestIDOf(&j.event), At: time.Now()}
 	req, err := e.newRequest(limited, w, &j.Delivery, &j.event, keys, a.At)
-	a = e.exchange(req, err, cancel, a)
+	a = e.exchange(client, req, err, cancel, a)
 	if a.Code == 0 && ctx.Err() != nil {
 		return Attempt{}, ctx.Err() // the engine stops; not the endpoint's fault
 	}
@@ -85,12 +85,12 @@ func (e *Engine) SendOnce(ctx context.Context, w parley.Webhook, owner parley.Se
 	limited, cancel := context.WithTimeout(ctx, WebhookTimeout)
 	defer cancel()
 	req, err := e.webhookRequest(limited, &w, event, keys, a.At)
-	return e.exchange(req, err, cancel, a), nil
+	return e.exchange(e.Client, req, err, cancel, a), nil
 }
 
 // exchange sends a request and evaluates the response. err is the error of making the request. cancel aborts reading the
 // rest of the response.
-func (e *Engine) exchange(req *http.Request, err error, cancel func(), begun Attempt) (a Attempt) {
+func (e *Engine) exchange(client HTTPClient, req *http.Request, err error, cancel func(), begun Attempt) (a Attempt) {
 	a = begun
 	defer func() { a.Took = time.Since(a.At) }()
 	if err != nil {
@@ -99,7 +99,7 @@ func (e *Engine) exchange(req *http.Request, err error, cancel func(), begun Att
 	}
 	req.Header.Set("User-Agent", "parley/"+e.Version)
 	req.Header.Set("X-Request-Id", a.RequestID)
-	resp, err := e.Client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		a.Problem = problem(err)
 		return a

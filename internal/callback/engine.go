@@ -66,8 +66,9 @@ type Store interface {
 type Config struct {
 	Store   Store
 	Secrets *Secrets
-	// Client must not follow redirects; the engine sets the timeouts.
-	Client HTTPClient
+	// Client sends to webhooks, which operators set, and Callers to callbacks, whose addresses any token may name; nil:
+	// Client sends both. Neither may follow redirects; the engine sets the timeouts.
+	Client, Callers HTTPClient
 	// Render writes the body of an event. It decrypts texts that are only stored encrypted.
 	Render  func(*parley.Event, parley.MediaLink) ([]byte, error)
 	Links   parley.MediaLinks // to files
@@ -110,6 +111,9 @@ type Engine struct {
 func New(c Config) *Engine {
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
+	}
+	if c.Callers == nil {
+		c.Callers = c.Client
 	}
 	e := &Engine{Config: c, wake: make(chan struct{}, 1), endpoints: map[parley.Endpoint]*endpoint{},
 		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true, metrics: newMetrics(c.Metrics, c.Store)}

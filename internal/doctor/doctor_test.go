@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"reflect"
 	"runtime/debug"
@@ -135,6 +136,24 @@ func TestExposure(t *testing.T) {
 	untrusted := Reach{Listen: "127.0.0.1:1", UntrustedProxy: true}.Look()
 	if untrusted.Level != Warning || !strings.Contains(untrusted.Remedy, "--behind-proxy") {
 		t.Errorf("an untrusted proxy: %+v", untrusted)
+	}
+}
+
+func TestPrivateAddresses(t *testing.T) {
+	lan, machine := netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.1/32")
+	if found := Private(nil, nil); found != nil {
+		t.Errorf("none allowed: %+v", found)
+	}
+	for _, c := range []struct {
+		webhooks, callers []netip.Prefix
+		want              string
+	}{
+		{[]netip.Prefix{lan, machine}, nil, "webhooks and alerts may reach 10.0.0.0/8, 127.0.0.1/32 (--allow-private)"},
+		{nil, []netip.Prefix{lan}, "anybody with a token can read what answers on 10.0.0.0/8 (--allow-private-callers)"},
+	} {
+		if found := Private(c.webhooks, c.callers); len(found) != 1 || found[0].Found != c.want {
+			t.Errorf("%+v", found)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -72,6 +73,29 @@ func (r Reach) look(verb string) Finding {
 		return Finding{Check: "exposure", Level: Fine, Found: verb + " on " + listen + " without TLS: a proxy must be in front"}
 	}
 	return Finding{Check: "exposure", Level: Fine, Found: verb + " on " + listen + ", this machine alone"}
+}
+
+// Private reports the private addresses that webhooks and alerts may reach, and those that any token may name.
+func Private(webhooks, callers []netip.Prefix) []Finding {
+	var found []string
+	if len(webhooks) > 0 {
+		found = append(found, "webhooks and alerts may reach "+ranges(webhooks)+" (--allow-private)")
+	}
+	if len(callers) > 0 {
+		found = append(found, "anybody with a token can read what answers on "+ranges(callers)+" (--allow-private-callers)")
+	}
+	if found == nil {
+		return nil
+	}
+	return []Finding{{Check: "addresses", Level: Fine, Found: strings.Join(found, "; ")}}
+}
+
+func ranges(prefixes []netip.Prefix) string {
+	texts := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Links reports problems with the address in links: the server's public address or, without one, this machine.

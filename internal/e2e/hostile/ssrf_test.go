@@ -120,7 +120,7 @@ func TestRedirectsLeadNowhereInside(t *testing.T) {
 	}))
 	defer outside.Close()
 	allow := netip.MustParsePrefix("127.0.0.1/32")
-	e := parleytest.Start(t, parleytest.Serve, func(c *app.Config) { c.AllowPrivate = []netip.Prefix{allow} })
+	e := parleytest.Start(t, parleytest.Serve, func(c *app.Config) { c.AllowPrivateCallers = []netip.Prefix{allow} })
 	e.Eventually("the channel works", func() bool { return e.Get("/api/channel/health").Text("data.status") == "WORKING" })
 	for i, to := range []string{"http://127.0.0.2:PORT/", "http://[::1]:PORT/", "http://169.254.169.254/latest/", "http://10.0.0.1/",
 		"file:///etc/passwd", "http://u:p@127.0.0.1:PORT/", "gopher://127.0.0.1:PORT/", "http://0x7f000002:PORT/", "//127.0.0.3:PORT/",
@@ -146,7 +146,7 @@ func TestRedirectsLeadNowhereInside(t *testing.T) {
 func TestAllowedAddresses(t *testing.T) {
 	files := parleytest.Files(t)
 	e := parleytest.Start(t, parleytest.Serve, func(c *app.Config) {
-		c.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.0.0.0/8")}
+		c.AllowPrivateCallers = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.0.0.0/8")}
 	})
 	e.Eventually("the channel works", func() bool { return e.Get("/api/channel/health").Text("data.status") == "WORKING" })
 	e.Post("/api/send-message/image", fmt.Sprintf(`{"contact_id":%q,"file":{"url":%q}}`, ayu, files+"/dot.png")).Expect(http.StatusOK)
@@ -158,4 +158,64 @@ func TestAllowedAddresses(t *testing.T) {
 	if got := e.Phone("6281234567890").Messages(); len(got) != 2 {
 		t.Errorf("the phone got %+v", got)
 	}
+}
+
+// TestRangesOfOperators allows this machine for webhooks, and for webhooks only: what any token may name does not reach it.
+// The other way round, a range for callers is no range for webhooks.
+func TestRangesOfOperators(t *testing.T) {
+	machine := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	c := newCanary(t)
+	operators := parleytest.Start(t, parleytest.Serve, func(c *app.Config) { c.AllowPrivate = machine })
+	operators.Eventually("the channel works", func() bool {
+		return operators.Get("/api/channel/health").Text("data.status") == "WORKING"
+	})
+	for i := range 6 {
+		field, path, body := fetching(i, c.URL+"/x.ogg")
+		options := []parleytest.Option{parleytest.As(operators.Token)}
+		if strings.HasSuffix(path, "/pool") {
+			options = []parleytest.Option{parleytest.As(operators.Global)}
+		}
+		operators.Post(path, body, options...).ExpectFields(field)
+	}
+	operators.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":%q,"message":%q}`, ayu, "See "+c.URL)).Expect(http.StatusOK)
+	calledBack(operators, c.URL, "blocked_address")
+	if hits := c.hits.Load(); hits != 0 {
+		t.Errorf("callers reached the inside %d times", hits)
+	}
+	if code := testedWebhook(operators, c.URL); code != http.StatusTeapot {
+		t.Errorf("a webhook in the range got status %v", code)
+	}
+
+	callers := parleytest.Start(t, parleytest.Serve, func(c *app.Config) { c.AllowPrivateCallers = machine })
+	callers.Eventually("the channel works", func() bool { return callers.Get("/api/channel/health").Text("data.status") == "WORKING" })
+	reached := c.hits.Load()
+	if code := testedWebhook(callers, c.URL); code != 0 || c.hits.Load() != reached {
+		t.Errorf("a webhook in the range of callers got status %v", code)
+	}
+	calledBack(callers, c.URL, "http_status")
+}
+
+// calledBack makes a login link that calls an address, lets its contact approve it, and waits for the given problem of the call.
+func calledBack(e *parleytest.Env, address, problem string) {
+	e.T.Helper()
+	link := e.Post("/api/otp/link/request", fmt.Sprintf(`{"contact_id":%q,"expires":300,"callback":{"success":%q,"failed":%[2]q}}`,
+		ayu, address)).Expect(http.StatusOK)
+	e.Post("/api/sandbox/phones/6281234567890/open", `{"id":"`+link.Text("data.id")+`"}`).Expect(http.StatusOK)
+	e.Eventually("the call ends with "+problem, func() bool {
+		deliveries := e.Get("/api/manage/deliveries", parleytest.As(e.Admin)).Expect(http.StatusOK)
+		return strings.HasPrefix(deliveries.Text("data.0.problem"), problem)
+	})
+}
+
+// testedWebhook is the status that a webhook answered a test with; zero: none.
+func testedWebhook(e *parleytest.Env, address string) int {
+	e.T.Helper()
+	admin := parleytest.As(e.Admin)
+	id := e.Post("/api/manage/webhooks", fmt.Sprintf(`{"url":%q}`, address), admin).Expect(http.StatusCreated).Text("data.id")
+	tested := e.Post("/api/manage/webhooks/"+id+"/test", "", admin).Expect(http.StatusOK)
+	e.Delete("/api/manage/webhooks/"+id, admin).Expect(http.StatusOK)
+	if tested.Value("data.code") == nil {
+		return 0
+	}
+	return tested.Number("data.code")
 }
