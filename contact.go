@@ -1,6 +1,9 @@
 package parley
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 type Contact struct {
 	ID         ContactID
@@ -49,14 +52,18 @@ type ChatQuery struct {
 	Channel  ChannelCode // empty: of all channels
 	Contacts []ContactID // with any of these contacts or groups
 	Number   string      // or with a number that begins with these digits
-	Before   ChatCursor  // zero: from the newest on
+	After    ChatCursor  // zero: from the newest on
 	Limit    int
 }
 
 // ChatCursor is a position in the list of chats, newest first.
 type ChatCursor struct {
-	Minute int64 // of the chat's last activity, since 1970
-	ID     int64 // of the chat
+	At int64 // when the last minute began in which the chat was active, in milliseconds since 1970
+	ID int64 // of the chat
+}
+
+func (c ChatCursor) Compare(other ChatCursor) int {
+	return cmp.Or(cmp.Compare(c.At, other.At), cmp.Compare(c.ID, other.ID))
 }
 
 // ChatSummary is a chat with its last message.

@@ -36,18 +36,33 @@ type chatRow struct {
 }
 
 func (s *server) chats(ctx context.Context, r *request) (any, error) {
-	page := r.Page()
+	page, after := r.Page(), chatCursor(r.Form, "cursor")
+	byCursor := after != (parley.ChatCursor{})
+	if byCursor && page.Offset > 0 {
+		r.Fail("offset", "cannot be used with cursor: the page begins after the cursor.")
+	}
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	chats, total, err := s.Store.Chats(ctx, r.channel.Code, page)
-	return okPage(mapped(chats, func(c parley.Chat) chatRow {
+	chats, next, total, err := s.Store.Chats(ctx, r.channel.Code, page, after)
+	list := okPage(mapped(chats, func(c parley.Chat) chatRow {
 		row := chatRow{GroupID: c.Contact.Group(), Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
 		if row.GroupID == "" {
 			row.ContactID = c.Contact
 		}
 		return row
-	}), page, total), err
+	}), page, total)
+	meta := chatMeta{list.Meta.(pageMeta), chatCursorText(next)}
+	if byCursor { // where the page is in the list is not known
+		meta.CurrentPage, meta.HasPrevPage, meta.HasNextPage = 0, true, meta.NextCursor != nil
+	}
+	list.Meta = meta
+	return list, err
+}
+
+type chatMeta struct {
+	pageMeta
+	NextCursor *string `json:"next_cursor"`
 }
 
 // chat reads the contact or group of an existing chat.

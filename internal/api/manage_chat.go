@@ -35,7 +35,7 @@ const (
 func (s *server) listChats(ctx context.Context, r *request) (any, error) {
 	q := parley.ChatQuery{Channel: parley.ChannelCode(r.http.PathValue("code")), Limit: int(r.Whole("limit", 50, 1, maxListed))}
 	text := strings.TrimSpace(r.OptionalText("search", 1, maxSought))
-	q.Before = chatCursor(r.Form, "cursor")
+	q.After = chatCursor(r.Form, "cursor")
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *server) listChats(ctx context.Context, r *request) (any, error) {
 	names := s.newNameFinder()
 	isSearch := text != ""
 	if isSearch {
-		q.Before = parley.ChatCursor{}
+		q.After = parley.ChatCursor{}
 		q.Number = numberStart(text)
 		q.Contacts = names.search(ctx, s.codes(q.Channel), text)
 		names.left = maxAsked
@@ -60,8 +60,7 @@ func (s *server) listChats(ctx context.Context, r *request) (any, error) {
 	}
 	meta := searchMeta{HasMore: !isSearch && len(chats) == q.Limit}
 	if meta.HasMore {
-		at := chats[len(chats)-1].Cursor
-		meta.Cursor = textOrNil(chatCursorStart + strconv.FormatInt(at.Minute, 36) + "." + strconv.FormatInt(at.ID, 36))
+		meta.Cursor = chatCursorText(chats[len(chats)-1].Cursor)
 	}
 	return envelope{Success: true, Message: "OK", Data: s.listedChats(ctx, names, chats), Meta: meta}, nil
 }
@@ -101,15 +100,22 @@ func numberStart(text string) string {
 	return digits
 }
 
+func chatCursorText(at parley.ChatCursor) *string {
+	if at == (parley.ChatCursor{}) {
+		return nil
+	}
+	return textOrNil(chatCursorStart + strconv.FormatInt(at.At, 36) + "." + strconv.FormatInt(at.ID, 36))
+}
+
 func chatCursor(f form.Form, name string) (at parley.ChatCursor) {
 	text := f.OptionalText(name, 1, 40)
 	if text == "" {
 		return at
 	}
 	values, ok := strings.CutPrefix(text, chatCursorStart)
-	minute, id, both := strings.Cut(values, ".")
+	begin, id, both := strings.Cut(values, ".")
 	var errs [2]error
-	at.Minute, errs[0] = strconv.ParseInt(minute, 36, 64)
+	at.At, errs[0] = strconv.ParseInt(begin, 36, 64)
 	at.ID, errs[1] = strconv.ParseInt(id, 36, 64)
 	if !ok || !both || errors.Join(errs[:]...) != nil {
 		f.Fail(name, "must be a cursor from an earlier response.")

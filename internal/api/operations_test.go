@@ -366,3 +366,34 @@ func TestDeleteIgnoresOtherBodies(t *testing.T) {
 		t.Errorf("another message in the body: %d %s", r.StatusCode, r.text)
 	}
 }
+
+func TestChatsByCursor(t *testing.T) {
+	e := newEnv(t)
+	const all = 7
+	for i := range all {
+		e.call("POST", "/api/send-message/text", e.main, m{"contact_id": fmt.Sprintf("62812900047%02d@c.us", i), "message": "Hi"}).want(t, 200)
+	}
+	seen := map[any]bool{}
+	path := "/api/chat?limit=3"
+	for n := 1; path != ""; n++ {
+		page := e.call("GET", path, e.main, nil)
+		for _, row := range page.json["data"].([]any) {
+			seen[row.(m)["contact_id"]] = true
+		}
+		meta := page.json["meta"].(m)
+		next, more := meta["next_cursor"].(string)
+		_, numbered := meta["current_page"]
+		if meta["total"] != float64(all) || meta["has_next_page"] != more || meta["has_prev_page"] != (n > 1) || numbered != (n == 1) {
+			t.Errorf("page %d: %s", n, page.text)
+		}
+		if path = ""; more {
+			path = "/api/chat?limit=3&cursor=" + next
+		}
+	}
+	if len(seen) != all {
+		t.Errorf("%d of %d chats are on the pages", len(seen), all)
+	}
+	if wrong := e.call("GET", "/api/chat?cursor=c1.1&offset=1", e.main, nil).wrong(); wrong["offset"] == nil {
+		t.Errorf("a cursor and an offset: %v", wrong)
+	}
+}

@@ -72,7 +72,7 @@ func okPage(rows any, page parley.Page, total int64) envelope {
 }
 
 type pageMeta struct {
-	CurrentPage int64 `json:"current_page"`
+	CurrentPage int64 `json:"current_page,omitzero"`
 	PerPage     int64 `json:"per_page"`
 	Total       int64 `json:"total"`
 	TotalPages  int64 `json:"total_pages"`

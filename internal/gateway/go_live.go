@@ -126,7 +126,7 @@ func failQueue(ctx context.Context, tx *store.Tx, c parley.Channel, now time.Tim
 
 // archive moves the messages of a channel, if it has any, to an archive channel.
 func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
-	_, chats, err := tx.Chats(ctx, c.Code, parley.Page{})
+	_, _, chats, err := tx.Chats(ctx, c.Code, parley.Page{}, parley.ChatCursor{})
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func TestGoLiveUnderLoad(t *testing.T) {
 	if err != nil || len(pending) != 0 {
 		t.Errorf("%d messages wait to be sent live, %v", len(pending), err)
 	}
-	_, chats, err := b.store.Chats(t.Context(), "demo", parley.Page{Limit: 1})
+	_, _, chats, err := b.store.Chats(t.Context(), "demo", parley.Page{Limit: 1}, parley.ChatCursor{})
 	if err != nil || chats != 0 {
 		t.Errorf("the live channel has %d chats, %v", chats, err)
 	}

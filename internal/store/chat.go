@@ -19,18 +19,38 @@ const (
 
 const minute = 60_000 // milliseconds
 
-// Chats lists a channel's chats, newest first, and returns their number.
-func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
+// Chats lists a channel's chats, newest first, and returns their number. A page begins after a cursor, which costs the same anywhere
+// in the list, or after an offset, which steps over that many entries of an index and reads no chat. next is the cursor for the next
+// page; zero: there is none.
+//
+// A page has the chats that follow in the order of [Reader.ListChats]. It is sorted by the times of their last messages.
+func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page, after parley.ChatCursor) (
+	chats []parley.Chat, next parley.ChatCursor, total int64, err error) {
 	r = r.with(ctx)
-	var id, total int64
-	err := r.optional(`SELECT id, chats FROM channel WHERE code = $1`, []any{string(channel)}, &id, &total)
+	var id int64
+	err = r.optional(`SELECT id, chats FROM channel WHERE code = $1`, []any{string(channel)}, &id, &total)
 	if err != nil || page.Offset >= total || page.Limit < 1 {
-		return nil, total, err
+		return nil, next, total, err
 	}
-	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 AND last_at > 0
-		ORDER BY last_at / 60000 DESC, `+lastOf+` DESC, contact DESC LIMIT $2 OFFSET $3`,
-		[]any{id, int64(page.Limit), page.Offset}, scanChat)
-	return chats, total, err
+	var s search
+	s.and(`channel = ? AND last_at > 0`, id)
+	s.after(after)
+	n := len(s.args)
+	var cursors []parley.ChatCursor
+	chats, err = list(r, `SELECT chat.last_at, chat.id, `+chatColumns+`
+		FROM (SELECT id FROM chat WHERE `+s.where+` ORDER BY last_at DESC, id DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2)+`) AS page
+		JOIN chat ON chat.id = page.id ORDER BY chat.last_at DESC, chat.id DESC`,
+		append(s.args, int64(page.Limit)+1, page.Offset), func(row scanner) (parley.Chat, error) {
+			var at parley.ChatCursor
+			c, err := scanChat(&prefixed{row, []any{&at.At, &at.ID}})
+			cursors = append(cursors, at)
+			return c, err
+		})
+	if len(chats) > page.Limit {
+		chats, next = chats[:page.Limit], cursors[page.Limit-1]
+	}
+	slices.SortStableFunc(chats, func(a, b parley.Chat) int { return b.LastAt.Compare(a.LastAt) })
+	return chats, next, total, err
 }
 
 // Chat finds a chat.

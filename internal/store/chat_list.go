@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -16,8 +15,8 @@ const unreadOf = `(SELECT count(*) FROM message AS late WHERE late.chat = chat.i
 	coalesce((SELECT max(position) FROM message AS known WHERE known.chat = chat.id AND known.position > message.position - $1
 		AND NOT (known.from_me = 0 AND known.status = 7)), 0)))`
 
-// ListChats reads chats with their last messages, newest first. Chats that were active in the same minute are ordered by their
-// ids, so that an index has the order of the list and every page costs the same.
+// ListChats reads chats with their last messages, newest first: by when their last active minute began, so that an index has the
+// order of the list and every page costs the same.
 func (r Reader) ListChats(ctx context.Context, q parley.ChatQuery) ([]parley.ChatSummary, error) {
 	r = r.with(ctx)
 	if len(q.Contacts) == 0 && q.Number == "" {
@@ -40,7 +39,7 @@ func (r Reader) ListChats(ctx context.Context, q parley.ChatQuery) ([]parley.Cha
 		all = append(all, found...)
 	}
 	slices.SortFunc(all, func(a, b parley.ChatSummary) int {
-		return cmp.Or(cmp.Compare(b.Cursor.Minute, a.Cursor.Minute), cmp.Compare(b.Cursor.ID, a.Cursor.ID))
+		return b.Cursor.Compare(a.Cursor)
 	})
 	all = slices.CompactFunc(all, func(a, b parley.ChatSummary) bool { return a.Cursor == b.Cursor })
 	return all[:min(len(all), q.Limit)], nil
@@ -69,20 +68,25 @@ func (r Reader) chatPage(q parley.ChatQuery, chats string, args ...any) ([]parle
 	} else {
 		s.and(`channel IN (SELECT id FROM channel)`) // not of a deleted one
 	}
-	if at := q.Before; at != (parley.ChatCursor{}) {
-		s.and(`last_at / 60000 <= ? AND (last_at / 60000 < ? OR id < ?)`, at.Minute, at.Minute, at.ID)
-	}
-	return list(r, `SELECT chat.id, chat.last_at / 60000, chat.archived, message.position, `+unreadOf+`, `+messageColumns+`
+	s.after(q.After)
+	return list(r, `SELECT chat.id, chat.last_at, chat.archived, message.position, `+unreadOf+`, `+messageColumns+`
 		FROM (SELECT `+summaryColumns+` FROM `+chats+` WHERE `+s.where+`
-			ORDER BY last_at / 60000 DESC, id DESC LIMIT `+param(len(s.args)+1)+`) AS chat
+			ORDER BY last_at DESC, id DESC LIMIT `+param(len(s.args)+1)+`) AS chat
 		JOIN channel ON channel.id = chat.channel
 		JOIN message ON message.chat = chat.id
 			AND message.position = (SELECT max(position) FROM message AS newest WHERE newest.chat = chat.id)
-		ORDER BY chat.last_at / 60000 DESC, chat.id DESC`, append(s.args, int64(q.Limit)), scanSummary)
+		ORDER BY chat.last_at DESC, chat.id DESC`, append(s.args, int64(q.Limit)), scanSummary)
+}
+
+// after is the condition of the chats that follow a cursor in the list; zero: all do.
+func (s *search) after(at parley.ChatCursor) {
+	if at != (parley.ChatCursor{}) {
+		s.and(`last_at <= ? AND (last_at < ? OR id < ?)`, at.At, at.At, at.ID)
+	}
 }
 
 func scanSummary(row scanner) (c parley.ChatSummary, err error) {
-	c.Last, err = scanMessage(&prefixed{row, []any{&c.Cursor.ID, &c.Cursor.Minute, &c.Archived, &c.Messages, &c.Unread}})
+	c.Last, err = scanMessage(&prefixed{row, []any{&c.Cursor.ID, &c.Cursor.At, &c.Archived, &c.Messages, &c.Unread}})
 	c.Channel, c.Chat = c.Last.Channel, c.Last.Chat
 	return c, err
 }

@@ -36,10 +36,10 @@ var chatListTests = map[string]func(*env){
 		e.same("of one", titles(list(parley.ChatQuery{Limit: 10, Channel: main})), []string{bobs, anns})
 		e.same("of none", titles(list(parley.ChatQuery{Limit: 10, Channel: "none"})), []string(nil))
 		first := list(parley.ChatQuery{Limit: 1})
-		second := list(parley.ChatQuery{Limit: 1, Before: first[0].Cursor})
-		third := list(parley.ChatQuery{Limit: 1, Before: second[0].Cursor})
+		second := list(parley.ChatQuery{Limit: 1, After: first[0].Cursor})
+		third := list(parley.ChatQuery{Limit: 1, After: second[0].Cursor})
 		e.same("pages", append(titles(second), titles(third)...), []string{bobs, anns})
-		e.same("no more", titles(list(parley.ChatQuery{Limit: 1, Before: third[0].Cursor})), []string(nil))
+		e.same("no more", titles(list(parley.ChatQuery{Limit: 1, After: third[0].Cursor})), []string(nil))
 
 		e.same("by number", titles(list(parley.ChatQuery{Limit: 10, Number: bob.Number(), Channel: main})), []string{bobs})
 		e.same("by its beginning", len(list(parley.ChatQuery{Limit: 10, Number: bob.Number()[:6], Channel: main})), 2)
@@ -68,12 +68,11 @@ var chatListTests = map[string]func(*env){
 			chats, err := e.store.ListChats(e.Context(), q)
 			e.must(err)
 			for _, c := range chats {
-				if at := c.Cursor; q.Before != (parley.ChatCursor{}) && (at.Minute > q.Before.Minute ||
-					at.Minute == q.Before.Minute && at.ID >= q.Before.ID) {
-					e.Errorf("page %d: %v comes after %v", page, at, q.Before)
+				if at := c.Cursor; q.After != (parley.ChatCursor{}) && at.Compare(q.After) >= 0 {
+					e.Errorf("page %d: %v comes after %v", page, at, q.After)
 				}
 				seen[c.Chat]++
-				q.Before = c.Cursor
+				q.After = c.Cursor
 			}
 			if len(chats) < size {
 				break

@@ -30,13 +30,52 @@ var chatTests = map[string]func(*env){
 			{parley.Page{Limit: 10, Offset: 2}, nil},
 			{parley.Page{Limit: 10, Offset: math.MaxInt64}, nil},
 		} {
-			chats, total, err := e.store.Chats(e.Context(), main, test.page)
+			chats, _, total, err := e.store.Chats(e.Context(), main, test.page, parley.ChatCursor{})
 			e.must(err)
 			e.same("chats", []any{chats, total}, []any{test.want, int64(2)})
 		}
-		chats, total, err := e.store.Chats(e.Context(), "unknown", parley.Page{Limit: 10})
+		chats, _, total, err := e.store.Chats(e.Context(), "unknown", parley.Page{Limit: 10}, parley.ChatCursor{})
 		e.must(err)
 		e.same("of an unknown channel", []any{len(chats), total}, []any{0, int64(0)})
+	},
+
+	// Chats of one minute are on their pages by when that minute began for them, and in a page by their last messages.
+	"pages of chats fit together": func(e *env) {
+		const all, size = 23, 5
+		var ms []*parley.Message
+		for round := range 2 { // the second message of a chat is in the same minute
+			for i := range all {
+				m := incoming(fmt.Sprintf("A%d-%d", i, round))
+				m.Chat = parley.ContactOf(fmt.Sprintf("62812%04d", i))
+				m.CreatedAt = start.Add(time.Duration(i+round*2*(all-i)) * 100 * time.Millisecond)
+				ms = append(ms, &m)
+			}
+		}
+		e.add(ms...)
+		for _, byCursor := range []bool{false, true} {
+			seen := map[parley.ContactID]bool{}
+			var page parley.Page
+			var at parley.ChatCursor
+			for n := 0; n <= all/size; n++ {
+				page.Limit = size
+				chats, next, total, err := e.store.Chats(e.Context(), main, page, at)
+				e.must(err)
+				e.same("total", total, int64(all))
+				for i, c := range chats {
+					seen[c.Contact] = true
+					if i > 0 && c.LastAt.After(chats[i-1].LastAt) {
+						e.Errorf("page %d: %v comes after %v", n, c.LastAt, chats[i-1].LastAt)
+					}
+				}
+				e.same("there is more", next != parley.ChatCursor{}, n < all/size)
+				if byCursor {
+					at = next
+				} else {
+					page.Offset += size
+				}
+			}
+			e.same("chats", len(seen), all)
+		}
 	},
 
 	"messages are enqueued together": func(e *env) {
@@ -76,7 +115,7 @@ var chatTests = map[string]func(*env){
 		e.same("chats", chats, []parley.ContactID{bob, ann, bob, ann, cid, bob, ann})
 		e.same("positions", positions, []int64{4, 4, 5, 5, 2, 6, 2})
 		for channel, want := range map[parley.ChannelCode]int64{main: 3, other: 1} {
-			list, total, err := e.store.Chats(e.Context(), channel, parley.Page{Limit: 10})
+			list, _, total, err := e.store.Chats(e.Context(), channel, parley.Page{Limit: 10}, parley.ChatCursor{})
 			e.must(err)
 			e.same("number of chats", []int64{int64(len(list)), total}, []int64{want, want})
 			for _, chat := range list {
@@ -147,7 +186,7 @@ var chatTests = map[string]func(*env){
 		}
 		check := func(own parley.ContactID) {
 			e.Helper()
-			chats, total, err := e.store.Chats(e.Context(), main, parley.Page{Limit: 10})
+			chats, _, total, err := e.store.Chats(e.Context(), main, parley.Page{Limit: 10}, parley.ChatCursor{})
 			e.must(err)
 			e.same("chats", []any{total, len(chats), chats[0].Contact, chats[0].Messages}, []any{int64(1), 1, own, int64(len(all))})
 			for _, spelling := range []parley.ContactID{ann, bob} {

@@ -18,8 +18,9 @@ const (
 		failure_code, failure, failure_until, body, data, author, edited_at, coalesce(message.token, ''),
 		coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)`
 
-	// fromMessages is where messageColumns come from. It has no messages of a deleted or reset channel.
-	fromMessages = ` FROM message JOIN chat ON chat.id = message.chat JOIN channel ON channel.id = message.channel `
+	// fromMessages is where messageColumns come from. It has no messages of a deleted or reset channel. The plus keeps the database
+	// from finding a message by its channel, among all messages of that channel.
+	fromMessages = ` FROM message JOIN chat ON chat.id = message.chat JOIN channel ON channel.id = +message.channel `
 
 	readMessages = `SELECT ` + messageColumns + fromMessages
 )
@@ -31,7 +32,7 @@ func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref par
 		return one(r, readMessages+`WHERE message.id = $1 AND message.chat = `+chatOf(`$2`, channelOf(`$3`))+` AND from_me = $4`,
 			[]any{string(ref.ID), string(ref.Chat), string(channel), flag(ref.FromMe)}, scanMessage)
 	}
-	found, err := list(r, readMessages+`WHERE message.id = $1 AND channel.code = $2 LIMIT 2`,
+	found, err := list(r, readMessages+`WHERE message.id = $1 AND code = $2 LIMIT 2`,
 		[]any{string(ref.ID), string(channel)}, scanMessage)
 	switch {
 	case err != nil:
@@ -51,13 +52,14 @@ func (r Reader) MessagesNamed(
 	var s search
 	s.and(`message.id = ?`, string(ref.ID))
 	if channel != "" {
-		s.and(`channel.code = ?`, string(channel))
+		s.and(`code = ?`, string(channel))
 	}
 	if !ref.IsBare() {
 		s.and(`(contact = ? OR message.chat IN (SELECT chat FROM alias WHERE contact = ?))`, string(ref.Chat), string(ref.Chat))
 		s.and(`from_me = ?`, flag(ref.FromMe))
 	}
-	return list(r.with(ctx), readMessages+`WHERE `+s.where+` ORDER BY message.seq DESC LIMIT `+param(len(s.args)+1),
+	// Few messages have the id. The sum keeps the database from walking over all messages in this order instead.
+	return list(r.with(ctx), readMessages+`WHERE `+s.where+` ORDER BY message.seq + 0 DESC LIMIT `+param(len(s.args)+1),
 		append(s.args, int64(limit)), scanMessage)
 }
 
@@ -336,7 +338,8 @@ func (r Reader) addReactions(messages []parley.Message) error {
 	return err
 }
 
-// addQuoted fills in the texts of the messages that messages reply to.
+// addQuoted fills in the texts of the messages that messages reply to. The plus keeps the database from looking for the quoted
+// message among all positions of the chat instead of by its id.
 func (r Reader) addQuoted(messages []parley.Message) error {
 	bySeq := map[int64]*parley.Message{}
 	var seqs []int64
@@ -347,7 +350,7 @@ func (r Reader) addQuoted(messages []parley.Message) error {
 	}
 	_, err := listIn(r, `SELECT reply.seq, quoted.body FROM message AS reply
 		JOIN message AS quoted ON quoted.id = reply.reply_to AND quoted.chat = reply.chat
-		WHERE quoted.status <> `+statusDeleted+` AND quoted.position IS NOT NULL AND reply.seq IN `, ``, nil, seqs,
+		WHERE quoted.status <> `+statusDeleted+` AND +quoted.position IS NOT NULL AND reply.seq IN `, ``, nil, seqs,
 		func(row scanner) (seq int64, err error) {
 			var body string
 			if err = row.Scan(&seq, &body); err == nil {

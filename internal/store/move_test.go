@@ -32,7 +32,7 @@ var moveTests = map[string]func(*env){
 		if m, err := e.store.Message(e.Context(), other, sent.Ref()); err != nil || m.Channel != other {
 			e.Errorf("the message is %+v, %v", m, err)
 		}
-		_, chats, err := e.store.Chats(e.Context(), main, parley.Page{Limit: 10})
+		_, _, chats, err := e.store.Chats(e.Context(), main, parley.Page{Limit: 10}, parley.ChatCursor{})
 		e.must(err)
 		_, err = e.store.Message(e.Context(), main, sent.Ref())
 		_, response := e.store.StoredResponse(e.Context(), string(main), "k")

@@ -158,8 +158,6 @@ CREATE TABLE chat (
 
 CREATE UNIQUE INDEX chat_contact ON chat (contact, channel);
 
-CREATE INDEX chat_time ON chat (channel, last_at / 60000) WHERE last_at > 0;
-
 CREATE TABLE event (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   channel     INTEGER NOT NULL,
@@ -468,11 +466,15 @@ CREATE UNIQUE INDEX alert_open ON alert (rule, cause) WHERE resolved_at = 0;
 
 CREATE INDEX alert_waiting ON alert (seq) WHERE closed_at = 0;
 
-CREATE INDEX chat_recent ON chat ((last_at / 60000), id) WHERE last_at > 0;
-
 CREATE INDEX otp_link_of ON otp_link (contact, created_at);
 
 CREATE INDEX ticket_parent ON ticket (parent) WHERE parent IS NOT NULL;
+
+CREATE INDEX chat_time ON chat (channel, last_at, id);
+
+CREATE INDEX chat_recent ON chat (last_at, id) WHERE last_at > 0;
+
+CREATE INDEX channel_state_time ON channel_state (at);
 
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);
