@@ -172,7 +172,8 @@ func (e *Engine) finishAttempt(ep *endpoint, j job, address string, a Attempt, e
 	if disable != "" {
 		ep.off = true // at once; the store follows
 	}
-	r := result{endpoint: ep.key, delivery: afterAttempt(j, a, now), webhook: ep.webhook, retryAll: recovered, disable: disable, url: address}
+	r := result{endpoint: ep.key, delivery: afterAttempt(j, a, now), attempts: j.Attempts, webhook: ep.webhook, retryAll: recovered,
+		disable: disable, url: address}
 	e.metrics.attempted(&j.Delivery, &r.delivery, &a)
 	e.logAttempt(&r, &a, wasBroken)
 	e.results.add(r)

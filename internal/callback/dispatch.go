@@ -14,17 +14,17 @@ func (e *Engine) readEndpoints(ctx context.Context, now time.Time) {
 		return
 	}
 	e.reload, e.readAt = false, now
-	if err := e.updateEndpoints(ctx); ctx.Err() == nil {
+	if err := e.updateEndpoints(ctx, now); ctx.Err() == nil {
 		e.reading.report(e.Log, err, "deliveries cannot be read: webhooks and callbacks wait", "deliveries can be read again")
 	}
 }
 
-func (e *Engine) updateEndpoints(ctx context.Context) error {
+func (e *Engine) updateEndpoints(ctx context.Context, now time.Time) error {
 	webhooks, err := e.Store.Webhooks(ctx)
 	if err != nil {
 		return err
 	}
-	callbacks, err := e.Store.CallbackEndpoints(ctx)
+	callbacks, _, err := e.Store.CallbackEndpoints(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -36,9 +36,7 @@ func (e *Engine) updateEndpoints(ctx context.Context) error {
 		exists[w.ID] = true
 		e.updateWebhook(parley.Endpoint(w.ID), w)
 	}
-	for _, key := range e.owned(callbacks) {
-		e.endpoint(key).mayBeDue = true
-	}
+	e.callbacksWait(callbacks, now)
 	for key, ep := range e.endpoints {
 		if ep.isWebhook() && !exists[ep.webhook.ID] || !e.owns(string(key)) {
 			ep.off = true
@@ -69,7 +67,7 @@ func (e *Engine) updateWebhook(key parley.Endpoint, w parley.Webhook) {
 func (e *Engine) endpoint(key parley.Endpoint) *endpoint {
 	ep := e.endpoints[key]
 	if ep == nil {
-		ep = &endpoint{key: key, known: map[parley.DeliveryID]bool{}, mayBeDue: true}
+		ep = &endpoint{key: key, known: map[parley.DeliveryID]bool{}}
 		e.endpoints[key] = ep
 	}
 	e.active[ep] = true
@@ -232,7 +230,7 @@ func (e *Engine) withEvents(ctx context.Context, ep *endpoint, ds []parley.Deliv
 			d.SaveAttempt()
 			d.State, d.EndedAt, d.Problem = parley.DeliveryFailed, now, "gone: The event is gone."
 			e.metrics.finished(&d)
-			e.results.add(result{endpoint: ep.key, delivery: d})
+			e.results.add(result{endpoint: ep.key, delivery: d, attempts: d.Attempts})
 			continue
 		}
 		jobs = append(jobs, job{Delivery: d, event: event})

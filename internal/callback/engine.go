@@ -8,6 +8,7 @@
 // Invariants:
 //   - The store holds the deliveries. One that was attempted and not stored is attempted again under the same event id.
 //   - Deliveries of one chat to one webhook keep their order.
+//   - A result is stored only if no other attempt was stored since the delivery was read: another node may be the owner by then.
 //   - Only Run touches the endpoints. Other goroutines pass functions to Run, which calls them in order.
 //   - Endpoints that are slow or fail use at most half of all attempts, so the others stay fast.
 //   - Logs name hosts, never whole addresses: those may hold secrets.
@@ -59,7 +60,7 @@ type Store interface {
 	DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error)
 	NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error)
 	OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error)
-	CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error)
+	CallbackEndpoints(ctx context.Context, after int64) ([]store.CallbackEndpoint, int64, error)
 	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
 }
 
@@ -204,22 +205,37 @@ func (e *Engine) notify(endpoints []parley.Endpoint) {
 	})
 }
 
-// owned are the endpoints that this process delivers to.
-func (e *Engine) owned(endpoints []parley.Endpoint) []parley.Endpoint {
-	return slices.DeleteFunc(endpoints, func(key parley.Endpoint) bool { return !e.owns(string(key)) })
-}
-
-// findCallbacks notifies the dispatcher of callbacks. Each is stored together with its event.
+// findCallbacks notifies the dispatcher of callbacks. Each is stored together with its event, so those of later events are new.
 func (e *Engine) findCallbacks(ctx context.Context) {
+	var last int64
 	for ctx.Err() == nil {
-		added := e.Store.EventAdded()                                     // before reading, so that no event is missed
-		if endpoints, err := e.Store.CallbackEndpoints(ctx); err == nil { // the dispatcher logs store errors
-			e.notify(e.owned(endpoints))
+		added := e.Store.EventAdded() // before reading, so that no event is missed
+		found, reached, err := e.Store.CallbackEndpoints(ctx, last)
+		if err == nil { // the dispatcher logs store errors
+			last = reached
+			if len(found) > 0 {
+				e.inRun(func(now time.Time) { e.callbacksWait(found, now) })
+			}
 		}
 		wait.Sleep(ctx, findPause)
 		select {
 		case <-added:
 		case <-ctx.Done():
+		}
+	}
+}
+
+// callbacksWait makes the dispatcher look for callbacks when they are due.
+func (e *Engine) callbacksWait(found []store.CallbackEndpoint, now time.Time) {
+	for _, f := range found {
+		if !e.owns(string(f.Endpoint)) {
+			continue
+		}
+		ep := e.endpoint(f.Endpoint)
+		if !now.Before(f.DueAt) {
+			ep.mayBeDue = true
+		} else if ep.dueAt.IsZero() || f.DueAt.Before(ep.dueAt) {
+			ep.dueAt = f.DueAt
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type result struct {
 	endpoint parley.Endpoint
 	delivery parley.Delivery // without an id: nothing to store
+	attempts int             // of the delivery, before this one
 
 	webhook  parley.Webhook // whose health to store; without an id: none
 	retryAll bool           // all its waiting deliveries become due
@@ -77,21 +78,22 @@ func (w *resultWriter) flush() error {
 }
 
 func (w *resultWriter) store(results []result) error {
-	ctx := context.Background() // also when the engine stops: attempts must not be repeated
-	var ds []parley.Delivery
+	ctx := context.Background()             // also when the engine stops: attempts must not be repeated
 	health := map[parley.WebhookID]result{} // the last one wins
 	for _, r := range results {
-		if r.delivery.ID != "" {
-			ds = append(ds, r.delivery)
-		}
-		if id := r.webhook.ID; id != "" {
+		if id := r.webhook.ID; id != "" && w.owns(string(id)) {
 			r.retryAll = r.retryAll || health[id].retryAll
 			health[id] = r
 		}
 	}
 	return w.Store.Tx(ctx, func(tx *store.Tx) error {
-		if err := tx.UpdateDeliveries(ctx, ds); err != nil {
-			return err
+		for _, r := range results {
+			if r.delivery.ID == "" {
+				continue
+			}
+			if err := tx.UpdateDelivery(ctx, r.delivery, r.attempts); err != nil {
+				return err
+			}
 		}
 		for id, r := range health {
 			if err := tx.SetWebhookHealth(ctx, r.webhook); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 const (
@@ -46,10 +47,15 @@ func (r Reader) DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now
 		[]any{string(endpoint), millis(now), int64(limit)}, scanDelivery)
 }
 
+// purgePause is when to look again for deliveries that are hidden while a purge gives them the new number of their channel.
+const purgePause = time.Second
+
 // NextDelivery is when the next delivery to an endpoint is due after a time.
 func (r Reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error) {
-	return r.with(ctx).moment(`SELECT coalesce(min(next_at), 0) FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at > $2`,
-		string(endpoint), millis(after))
+	return r.with(ctx).moment(`SELECT CASE WHEN EXISTS
+			(SELECT 1 FROM delivery WHERE state = 0 AND endpoint = $1 AND channel IN (SELECT channel FROM retired)) THEN $3
+		ELSE coalesce((SELECT min(next_at) FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at > $2), 0) END`,
+		string(endpoint), millis(after), millis(after.Add(purgePause)))
 }
 
 // OldestDelivery finds the waiting delivery to a webhook with the oldest event. It is the first of its chat, so it is not
@@ -62,22 +68,26 @@ func (r Reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, un
 	return one(r.with(ctx), query+` ORDER BY event LIMIT 1`, []any{string(webhook)}, scanDelivery)
 }
 
-// CallbackEndpoints lists the endpoints of waiting callbacks. It goes from one endpoint to the next in the index: there are
-// few endpoints, but perhaps very many deliveries.
-func (r Reader) CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error) {
-	var all []parley.Endpoint
-	last := "http" // the start of every callback's endpoint, and of no webhook's
-	for {
-		err := r.with(ctx).row(`SELECT endpoint FROM delivery WHERE `+first+` AND endpoint > $1 AND endpoint < $2 ORDER BY endpoint LIMIT 1`,
-			[]any{last, "httq"}, &last)
-		if err == parley.ErrNotFound {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, parley.Endpoint(last))
-	}
+// CallbackEndpoint is where callbacks wait to be sent, and when the first of them is due.
+type CallbackEndpoint struct {
+	Endpoint parley.Endpoint
+	DueAt    time.Time
+}
+
+// CallbackEndpoints lists the endpoints of waiting callbacks of later events than one, and the last of these events. A callback
+// is stored together with its event, and events appear in their order, so a later call can continue from there.
+func (r Reader) CallbackEndpoints(ctx context.Context, after int64) (all []CallbackEndpoint, last int64, err error) {
+	last = after
+	err = each(r.with(ctx), `SELECT endpoint, min(next_at), max(event) FROM delivery INDEXED BY delivery_callback
+		WHERE state = 0 AND url <> '' AND event > $1 GROUP BY endpoint ORDER BY endpoint`, []any{after}, func(row scanner) error {
+		var e CallbackEndpoint
+		var due, event int64
+		err := row.Scan(&e.Endpoint, &due, &event)
+		e.DueAt, last = moment(due), max(last, event)
+		all = append(all, e)
+		return err
+	})
+	return all, last, err
 }
 
 // CountWaiting counts the waiting deliveries of a webhook, or of all.
@@ -126,40 +136,51 @@ func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 	return nil
 }
 
-// UpdateDeliveries stores the outcome of attempts. When a delivery has finished, the next one of its chat is not held any
-// more.
-func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
-	for i := range ds {
-		d := &ds[i]
-		earlier, err := encodeAttempts(d.Earlier)
-		if err != nil {
-			return err
-		}
-		n, err := t.sql.Exec(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
-			took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11`,
-			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
-			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, d.ID.Number())
-		if err != nil {
-			return err
-		}
-		if n == 0 || d.Webhook == "" {
-			continue
-		}
-		channel, err := t.channelNumber(d.Channel)
-		if err != nil && err != parley.ErrNotFound {
-			return err
-		}
-		t.countAttempt(channel, d)
-		if d.State == parley.DeliveryWaiting {
-			continue
-		}
-		if err := t.exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
-			WHERE state = 0 AND endpoint = $1 AND channel = $2 AND chat = $3 ORDER BY event LIMIT 1)`,
-			string(d.Webhook), channel, string(d.Chat)); err != nil {
-			return err
-		}
+// UpdateDelivery stores the outcome of an attempt. attempts is how many the delivery had before: if another attempt was stored
+// meanwhile, because another node took the endpoint over, this one is ignored. When a delivery has finished, the next one of
+// its chat is not held any more.
+func (t *Tx) UpdateDelivery(_ context.Context, d parley.Delivery, attempts int) error {
+	earlier, err := encodeAttempts(d.Earlier)
+	if err != nil {
+		return err
 	}
-	return nil
+	n, err := t.sql.Exec(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
+		took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11 AND state = 0 AND attempts = $12`,
+		int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
+		d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, d.ID.Number(), int64(attempts))
+	if err != nil || n == 0 || d.Webhook == "" {
+		return err
+	}
+	channel, err := t.channelNumber(d.Channel)
+	if err != nil && err != parley.ErrNotFound {
+		return err
+	}
+	t.countAttempt(channel, &d)
+	if d.State == parley.DeliveryWaiting {
+		return nil
+	}
+	// Its chat has the number in its row: that of the channel may have changed meanwhile.
+	return t.exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery WHERE state = 0 AND endpoint = $1
+		AND channel = (SELECT channel FROM delivery WHERE seq = $2) AND chat = $3 ORDER BY event LIMIT 1)`,
+		string(d.Webhook), d.ID.Number(), string(d.Chat))
+}
+
+// moveDeliveries gives some deliveries of a number another one, and returns how many. The first of each chat is not held any
+// more: the one before it may have finished under the other number.
+func (t *Tx) moveDeliveries(from, to int64, limit int) (int64, error) {
+	seqs, err := list(t.Reader, `SELECT seq FROM delivery WHERE channel = $1 ORDER BY seq LIMIT $2`, []any{from, int64(limit)},
+		sqldb.ScanOne[int64])
+	if err != nil || len(seqs) == 0 {
+		return 0, err
+	}
+	in, args := inList(2, seqs)
+	args = append([]any{to}, args...)
+	return int64(len(seqs)), t.execAll([]string{
+		`UPDATE delivery SET channel = $1 WHERE seq IN ` + in,
+		`UPDATE delivery SET held = 0 WHERE seq IN ` + in + ` AND state = 0 AND held = 1 AND NOT EXISTS
+			(SELECT 1 FROM delivery AS earlier WHERE earlier.state = 0 AND earlier.endpoint = delivery.endpoint
+			AND earlier.channel = $1 AND earlier.chat = delivery.chat AND earlier.event < delivery.event)`,
+	}, args...)
 }
 
 // RetryDeliveries makes all waiting deliveries of a webhook due now. A held one has no time of its own.

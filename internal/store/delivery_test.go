@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"parley"
@@ -81,16 +83,23 @@ var deliveryTests = map[string]func(*env){
 		a, b, c := callback("https://app.example/ok", 1), callback("https://APP.example/no?x=1", 2), callback("http://app.example/ok", 3)
 		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{a, b, c}) })
 		e.deliver(hook, ann, 4)
-		endpoints, err := e.store.CallbackEndpoints(e.Context())
+		endpoints, last, err := e.store.CallbackEndpoints(e.Context(), 0)
 		e.must(err)
-		e.same("endpoints", endpoints, []parley.Endpoint{"http://app.example", "https://app.example"})
+		e.same("endpoints", endpoints, []store.CallbackEndpoint{{Endpoint: "http://app.example"}, {Endpoint: "https://app.example"}})
+		e.same("last event", last, int64(3))
 		e.same("due", e.due("https://app.example", start, 10), []int64{1, 2})
 		for _, d := range []parley.Delivery{a, b} {
 			e.becomes(finished(d, parley.DeliveryDone, start))
 		}
-		endpoints, err = e.store.CallbackEndpoints(e.Context())
+		c.NextAt = start.Add(time.Hour)
+		e.becomes(c)
+		endpoints, _, err = e.store.CallbackEndpoints(e.Context(), 0)
 		e.must(err)
-		e.same("endpoints left", endpoints, []parley.Endpoint{"http://app.example"})
+		e.same("endpoints left", endpoints, []store.CallbackEndpoint{{Endpoint: "http://app.example", DueAt: start.Add(time.Hour)}})
+		endpoints, last, err = e.store.CallbackEndpoints(e.Context(), 3)
+		e.must(err)
+		e.same("endpoints of later events", len(endpoints), 0)
+		e.same("last event then", last, int64(3))
 	},
 
 	"the oldest of a webhook, and the oldest that was never tried": func(e *env) {
@@ -197,7 +206,8 @@ var deliveryTests = map[string]func(*env){
 			e.same("due", e.due("whk_1", start, 10), []int64{n})
 			e.becomes(finished(delivery(hook, ann, n), parley.DeliveryDone, start))
 		}
-		want := e.storedDelivery(delivery(hook, ann, 2))
+		want := delivery(hook, ann, 2)
+		want.ID = e.storedDelivery(want).ID
 		one := parley.DeliveryQuery{IDs: []parley.DeliveryID{want.ID}}
 		e.same("replayed by id", replay(one, 10), 1)
 		found, _, err := e.store.Deliveries(e.Context(), one, parley.Page{Limit: 1})
@@ -252,6 +262,75 @@ var deliveryTests = map[string]func(*env){
 		_, total, err := e.store.Deliveries(e.Context(), q, parley.Page{Limit: 1})
 		e.must(err)
 		e.same("left", total, int64(0))
+	},
+
+	"an outcome is ignored if another one was stored meanwhile": func(e *env) {
+		e.deliver(hook, ann, 1, 2)
+		old := e.storedDelivery(delivery(hook, ann, 1))
+		fails := old
+		fails.Attempts, fails.NextAt, fails.Problem = 1, start.Add(time.Hour), "timeout: slow"
+		e.becomes(finished(delivery(hook, ann, 1), parley.DeliveryDone, start))
+		e.tx(func(tx *store.Tx) error { return tx.UpdateDelivery(e.Context(), fails, old.Attempts) })
+		e.same("state after a late failure", e.storedDelivery(old).State, parley.DeliveryDone)
+
+		two := e.storedDelivery(delivery(hook, ann, 2))
+		second := two
+		second.Attempts, second.NextAt = 1, start.Add(time.Minute)
+		e.becomes(second)
+		e.tx(func(tx *store.Tx) error {
+			return tx.UpdateDelivery(e.Context(), finished(two, parley.DeliveryFailed, start), two.Attempts)
+		})
+		got := e.storedDelivery(two)
+		e.same("the newer attempt", []any{got.State, got.Attempts, got.NextAt}, []any{parley.DeliveryWaiting, 1, start.Add(time.Minute)})
+	},
+
+	"a reset during attempts leaves no chat held": func(e *env) {
+		const all = 120 // more than two batches of the purge
+		for steps := range 8 {
+			chat, base := parley.ContactID(fmt.Sprintf("62811%d@c.us", steps)), int64(steps*1000)
+			for n := range int64(all) {
+				e.deliver(hook, chat, base+n+1)
+			}
+			inFlight, err := e.store.DueDeliveries(e.Context(), "whk_1", start, 1)
+			e.must(err)
+			finish := func(d parley.Delivery) {
+				e.tx(func(tx *store.Tx) error {
+					return tx.UpdateDelivery(e.Context(), finished(d, parley.DeliveryDone, start), d.Attempts)
+				})
+			}
+			e.tx(func(tx *store.Tx) error { return tx.ClearChannel(e.Context(), main) })
+			next, err := e.store.NextDelivery(e.Context(), "whk_1", start)
+			e.must(err)
+			e.same("look again", next, start.Add(time.Second))
+			purge := func() (more bool) {
+				e.tx(func(tx *store.Tx) (err error) {
+					_, more, err = tx.PurgeChannels(e.Context())
+					return err
+				})
+				return more
+			}
+			for range steps {
+				purge()
+			}
+			finish(inFlight[0])
+			var got []int64
+			for more := true; more; { // whatever is visible is delivered while the purge goes on
+				more = purge()
+				for {
+					due, err := e.store.DueDeliveries(e.Context(), "whk_1", start, 10)
+					e.must(err)
+					if len(due) == 0 {
+						break
+					}
+					for _, d := range due {
+						got = append(got, d.Event-base)
+						finish(d)
+					}
+				}
+			}
+			e.same(fmt.Sprint("delivered, with steps before: ", steps), len(got), all-1)
+			e.same("in order", slices.IsSorted(got), true)
+		}
 	},
 
 	"callbacks are replayed without waiting": func(e *env) {

@@ -80,11 +80,7 @@ func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, 
 		return files, true, err
 	}
 	for _, p := range purges(successor) {
-		args := []any{id, int64(purgeBatch)}
-		if p.moves {
-			args = append(args, successor)
-		}
-		n, err := t.sql.Exec(p.statement, args...)
+		n, err := p(t, id)
 		if err != nil {
 			return files, false, fmt.Errorf("purge a channel: %w", err)
 		}
@@ -150,25 +146,24 @@ func scanFile(row scanner, seq *int64) (*parley.Media, error) {
 	return parley.MediaOf(content), nil
 }
 
-// purge is a statement that deletes up to $2 rows of a number, or gives them another number.
-type purge struct {
-	statement string
-	moves     bool
-}
+// purge deletes up to purgeBatch rows of a number, or gives them another number. It returns how many.
+type purge func(t *Tx, id int64) (int64, error)
 
-// purges lists the statements for the other rows of a number. After a reset, deliveries and events that are not about
-// messages move to the new number.
+// purges lists what purges the other rows of a number. After a reset, deliveries and events that are not about messages move
+// to the new number.
 func purges(successor int64) []purge {
 	remove := func(table, key string) purge {
 		columns := strings.Trim(key, "()")
-		some := `(SELECT ` + columns + ` FROM ` + table + ` WHERE channel = $1 LIMIT $2)`
-		return purge{`DELETE FROM ` + table + ` WHERE ` + key + ` IN ` + some, false}
+		statement := `DELETE FROM ` + table + ` WHERE ` + key + ` IN (SELECT ` + columns + ` FROM ` + table + ` WHERE channel = $1 LIMIT $2)`
+		return func(t *Tx, id int64) (int64, error) { return t.sql.Exec(statement, id, int64(purgeBatch)) }
 	}
-	move := func(table string) purge {
-		if successor == 0 {
-			return remove(table, "seq")
+	events, deliveries := remove("event", "seq"), remove("delivery", "seq")
+	if successor != 0 {
+		events = func(t *Tx, id int64) (int64, error) {
+			return t.sql.Exec(`UPDATE event SET channel = $3 WHERE seq IN (SELECT seq FROM event WHERE channel = $1 LIMIT $2)`,
+				id, int64(purgeBatch), successor)
 		}
-		return purge{`UPDATE ` + table + ` SET channel = $3 WHERE seq IN (SELECT seq FROM ` + table + ` WHERE channel = $1 LIMIT $2)`, true}
+		deliveries = func(t *Tx, id int64) (int64, error) { return t.moveDeliveries(id, successor, purgeBatch) }
 	}
 	all := []purge{
 		remove("chat", "id"), remove("alias", "(channel, contact)"), remove("idempotency", "(scope, key)"),
@@ -176,7 +171,7 @@ func purges(successor int64) []purge {
 		remove("otp_wrong", "(channel, minute)"), remove("otp_alarm", "(channel, type)"),
 		remove("upload", "id"), // the files become orphans
 		remove("request_log", "(channel, seq)"),
-		move("event"), move("delivery"),
+		events, deliveries,
 		remove("counter_minute", "(channel, minute, what, webhook)"), remove("counter_hour", "(channel, hour, what, webhook)"),
 	}
 	if successor == 0 {

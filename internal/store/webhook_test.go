@@ -265,23 +265,24 @@ func places(ds []parley.Delivery) []int64 {
 // becomes stores what became of deliveries.
 func (e *env) becomes(ds ...parley.Delivery) {
 	e.Helper()
-	for i := range ds {
-		ds[i] = e.storedDelivery(ds[i])
+	for _, d := range ds {
+		stored := e.storedDelivery(d)
+		d.ID = stored.ID
+		e.tx(func(tx *store.Tx) error { return tx.UpdateDelivery(e.Context(), d, stored.Attempts) })
 	}
-	e.tx(func(tx *store.Tx) error { return tx.UpdateDeliveries(e.Context(), ds) })
 }
 
-// storedDelivery gives a delivery the id that it got when it was stored.
+// storedDelivery reads a delivery; one without an id: it is not stored.
 func (e *env) storedDelivery(d parley.Delivery) parley.Delivery {
 	e.Helper()
 	found, _, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{Events: []int64{d.Event}}, parley.Page{Limit: 10})
 	e.must(err)
 	for _, f := range found {
 		if f.Endpoint() == d.Endpoint() {
-			d.ID = f.ID
+			return f
 		}
 	}
-	return d
+	return parley.Delivery{}
 }
 
 // finished is a delivery that is done or failed.

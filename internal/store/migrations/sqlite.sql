@@ -476,6 +476,8 @@ CREATE INDEX chat_recent ON chat (last_at, id) WHERE last_at > 0;
 
 CREATE INDEX channel_state_time ON channel_state (at);
 
+CREATE INDEX delivery_callback ON delivery (event, endpoint, next_at) WHERE state = 0 AND url <> '';
+
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);
 INSERT INTO clock (at) VALUES (0);
