@@ -17,7 +17,7 @@ import (
 
 // serverSettings are the flags of commands that run a server.
 var serverSettings = []string{
-	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL,
+	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL, keyNodeInsecure,
 	keyListen, keyPublicURL, keyAllowPrivate, keyCallers, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel,
 	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion,
 	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
@@ -70,6 +70,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		SecretKeyFile: c.set.text(keySecretKey),
 		NodeListen:    c.set.text(keyNodeListen),
 		NodeURL:       c.set.text(keyNodeURL),
+		NodeInsecure:  c.set.on(keyNodeInsecure),
 
 		PublicURL:           c.set.text(keyPublicURL),
 		AllowPrivate:        ranges,

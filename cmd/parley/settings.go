@@ -48,6 +48,7 @@ const (
 	keySecretKey    = "secret_key_file"
 	keyNodeListen   = "node_listen"
 	keyNodeURL      = "node_url"
+	keyNodeInsecure = "node_insecure"
 	keyListen       = "listen"
 	keyPublicURL    = "public_url"
 	keyAllowPrivate = "allow_private"
@@ -89,7 +90,9 @@ var settingTable = []setting{
 		"(default: a file in the data directory)", secret: true},
 	{key: keySecretKey, about: "the file with the key that all nodes share (default: secret.key in the data directory)"},
 	{key: keyNodeListen, about: "the address for requests of other nodes: 10.0.0.11:7276 (default: on this machine only)"},
-	{key: keyNodeURL, about: "how other nodes reach this one: http://10.0.0.11:7276 (default: from --node-listen)"},
+	{key: keyNodeURL, about: "how other nodes reach this one: https://node1.internal:7276 (default: from --node-listen)"},
+	{key: keyNodeInsecure, kind: onOff, fallback: "false", about: "requests between nodes are plain http, because something else encrypts " +
+		"their network"},
 	{key: keyListen, fallback: "127.0.0.1:7275", about: "the address to listen on"},
 	{key: keyPublicURL, about: "the server's public address, for links: https://chat.example.com"},
 	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that webhooks and alerts may reach; may be repeated"},

@@ -88,7 +88,7 @@ func nodeEnvironment(t *testing.T, name, shared string, more ...string) []string
 		"PARLEY_SECRET_KEY_FILE": filepath.Join(shared, "secret.key"),
 		"PARLEY_MEDIA":           filepath.Join(shared, "media"),
 		"PARLEY_NODE_LISTEN":     fmt.Sprintf("127.0.0.1:%d", port),
-		"PARLEY_NODE_URL":        fmt.Sprintf("http://127.0.0.1:%d", port),
+		"PARLEY_NODE_URL":        fmt.Sprintf("https://127.0.0.1:%d", port),
 		"PARLEY_PUBLIC_URL":      "", // in more
 	}
 	env := append(os.Environ(), "PARLEY_BEHIND_PROXY=true") // the image's

@@ -192,7 +192,7 @@ func checkEnvironment(t *testing.T, m manifests, c core.Container) {
 		t.Errorf("settings come from the ConfigMap %s, but it is called %s", c.EnvFrom[0].ConfigMapRef.Name, m.config.Name)
 	}
 	maps.Copy(env, m.config.Data)
-	if url := env["PARLEY_NODE_URL"]; url != "http://$(POD_NAME)."+m.nodes.Spec.ServiceName+".$(POD_NAMESPACE).svc:7276" {
+	if url := env["PARLEY_NODE_URL"]; url != "https://$(POD_NAME)."+m.nodes.Spec.ServiceName+".$(POD_NAMESPACE).svc:7276" {
 		t.Errorf("other nodes look for a node at %s", url)
 	}
 	// Kubernetes replaces $(NAME) only by what it has read before.

@@ -2,18 +2,12 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,17 +17,7 @@ import (
 	"parley/internal/cluster"
 	"parley/internal/gateway"
 	"parley/internal/socket"
-	"parley/internal/token"
 )
-
-// hopHeader marks a request that another node forwarded: "ADDRESS TOKEN TIME BODY SIGNATURE". ADDRESS is that of the client.
-// TOKEN is the kind of a token that only the other node knows, that of its own command line; else it is "-", and the token is
-// verified again. TIME is in Unix seconds by the database's clock. BODY is the SHA-256 of the body. The signature is made with a
-// key that only nodes have.
-const hopHeader = "Parley-Hop"
-
-// signatureLife is how long a forwarded request is valid.
-const signatureLife = 2 * time.Minute
 
 // How long a node that cannot be reached may hold up a request. A request to a node that is no longer a member ends at once.
 const (
@@ -44,7 +28,7 @@ const (
 
 // forwarder sends requests to the nodes that serve their channels.
 type forwarder struct {
-	keys      [][]byte // the first signs, all verify
+	hops      hopSigner
 	transport *http.Transport
 	total     *prometheus.CounterVec
 	seconds   prometheus.Histogram
@@ -52,7 +36,7 @@ type forwarder struct {
 
 func newForwarder(c Config) *forwarder {
 	f := &forwarder{
-		keys: c.Keyring.Derive("requests between nodes"),
+		hops: hopSigner{keys: c.Keyring.Derive("requests between nodes")},
 		transport: &http.Transport{TLSClientConfig: c.NodeTLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
 			DialContext:         socket.Dialer(dialTimeout).DialContext,
 			TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: longestResponse, DisableCompression: true},
@@ -70,91 +54,6 @@ func newForwarder(c Config) *forwarder {
 	return f
 }
 
-// sign returns the signature of a request with some values of the header.
-func (f *forwarder) sign(key []byte, method, uri, values string) string {
-	mac := hmac.New(sha256.New, key)
-	io.WriteString(mac, method+"\n"+uri+"\n"+values)
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// hop is what the header of a forwarded request says.
-type hop struct {
-	from  string
-	token parley.TokenKind // empty: the token must be verified
-	sent  time.Time
-	body  string // its SHA-256
-}
-
-func (h hop) String() string {
-	return strings.Join([]string{h.from, cmp.Or(string(h.token), "-"), strconv.FormatInt(h.sent.Unix(), 10), h.body}, " ")
-}
-
-func parseHop(values string) (h hop, ok bool) {
-	fields := strings.Split(values, " ")
-	if len(fields) != 4 {
-		return hop{}, false
-	}
-	seconds, err := strconv.ParseInt(fields[2], 10, 64)
-	return hop{fields[0], parley.TokenKind(strings.TrimPrefix(fields[1], "-")), time.Unix(seconds, 0), fields[3]}, err == nil
-}
-
-func hashOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
-}
-
-// verify reads the header of a forwarded request. The caller compares the body.
-func (f *forwarder) verify(hr *http.Request, now time.Time) (hop, bool) {
-	header := hr.Header.Get(hopHeader)
-	end := strings.LastIndexByte(header, ' ')
-	if end < 0 {
-		return hop{}, false
-	}
-	values, signature := header[:end], header[end+1:]
-	for _, key := range f.keys {
-		if hmac.Equal([]byte(signature), []byte(f.sign(key, hr.Method, hr.RequestURI, values))) {
-			h, ok := parseHop(values)
-			return h, ok && now.Sub(h.sent).Abs() <= signatureLife
-		}
-	}
-	return hop{}, false
-}
-
-type hopKey struct{}
-
-// FromNodes serves requests that other nodes forwarded, and refuses all others.
-func (a *API) FromNodes(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		h, ok := a.forwarder.verify(hr, a.server.Cluster.Now())
-		if ok {
-			body, err := io.ReadAll(io.LimitReader(hr.Body, maxBody+1))
-			ok = err == nil && hashOf(body) == h.body
-			hr.Body = io.NopCloser(bytes.NewReader(body))
-		}
-		if !ok {
-			a.Refuse(w, hr, parley.Errorf(parley.Forbidden, "This address is only for other nodes of the cluster, with the same secret.key."))
-			return
-		}
-		hr = hr.WithContext(context.WithValue(hr.Context(), hopKey{}, h))
-		hr.Header.Del(hopHeader)
-		if addr, err := netip.ParseAddr(h.from); err == nil {
-			hr.RemoteAddr = netip.AddrPortFrom(addr, 0).String()
-		}
-		handler.ServeHTTP(w, hr)
-	})
-}
-
-func isForwardedByNode(ctx context.Context) bool {
-	_, forwarded := ctx.Value(hopKey{}).(hop)
-	return forwarded
-}
-
-// tokenOfNode returns the token that another node vouches for.
-func tokenOfNode(ctx context.Context) (parley.Token, bool) {
-	h, _ := ctx.Value(hopKey{}).(hop)
-	return token.LocalToken(h.token), h.token != ""
-}
-
 // otherNode is the error of a request that another node must serve.
 type otherNode struct {
 	node    cluster.Node
@@ -169,7 +68,7 @@ func (s *server) checkOwner(ctx context.Context, key string) error {
 	switch {
 	case node.Self:
 		return nil
-	case !ok, isForwardedByNode(ctx): // one hop only
+	case !ok, IsForwarded(ctx): // one hop only
 		return errMoving
 	case node.URL == "":
 		return &parley.Error{Code: parley.Unavailable, RetryAfter: 5 * time.Second,
@@ -228,11 +127,6 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (st
 		write(w, r.id, a)
 		return a.status, errMoving
 	}
-	said := hop{from: rt.addressOf(r.http).String(), sent: rt.Cluster.Now(), body: hashOf(r.body.Bytes())}
-	if token.IsLocal(r.token) {
-		said.token = r.token.Kind
-	}
-	values := said.String()
 	ctx, cancel := context.WithCancel(r.http.Context())
 	defer cancel()
 	go rt.cancelWithoutMember(ctx, cancel, to.node.ID)
@@ -246,16 +140,19 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (st
 				p.Out.URL = asked
 			}
 			p.Out.URL.Scheme, p.Out.URL.Host = target.Scheme, target.Host
-			p.Out.Host = r.http.Host
-			p.Out.Header.Set("X-Request-Id", r.id)
-			p.Out.Header.Set(hopHeader, values+" "+f.sign(f.keys[0], p.Out.Method, p.Out.URL.RequestURI(), values))
-			if to.channel != "" {
-				p.Out.Header.Set("X-Channel", string(to.channel))
-			}
+			p.Out.Host = ""
+			p.Out.Header = rt.forwardedHeader(r, to)
+			f.hops.sign(p.Out, rt.newHop(r, to.node.ID))
 			p.Out.Body, p.Out.ContentLength = http.NoBody, 0
 			if r.body.Len() > 0 {
 				p.Out.Body, p.Out.ContentLength = io.NopCloser(bytes.NewReader(r.body.Bytes())), int64(r.body.Len())
 			}
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			if resp.Header.Get(hopHeader) != "" {
+				return errHopRefused
+			}
+			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			f.total.WithLabelValues("failed").Inc()

@@ -55,6 +55,7 @@ type request struct {
 	http      *http.Request
 	id        string
 	token     parley.Token
+	ticket    []byte         // the hash of the console session or pairing link; nil: none
 	channel   parley.Channel // zero: the endpoint needs none
 	form.Form                // the fields of the body, or of the query
 	prefer    preference
@@ -222,7 +223,7 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 		return rt.signed(ctx, r)
 	}
 	if rt.access != public {
-		if r.token, err = rt.identify(ctx, r.http); err != nil {
+		if r.token, err = rt.identify(ctx, r); err != nil {
 			return a, err
 		}
 		if err := rt.permit(r.token, r.http); err != nil {

@@ -39,8 +39,12 @@ const challenge = `Bearer realm="parley"`
 // authenticate verifies the token before it counts anything, so that failures of others at the same address
 // never refuse a valid one.
 func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Token, error) {
-	if local, ok := tokenOfNode(ctx); ok {
-		return local, nil
+	if h, forwarded := hopOf(ctx); forwarded {
+		known, err := s.Tokens.ByID(ctx, h.Token)
+		if parley.IsUnauthenticated(err) {
+			err = challenged(err, true)
+		}
+		return known, err
 	}
 	raw, given := bearer(hr.Header)
 	valid, err := s.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) { return s.Caller(hr) })
@@ -278,21 +282,26 @@ func Refuse(w http.ResponseWriter, hr *http.Request, err error) {
 	write(w, requestID(hr), refusal(err))
 }
 
-func (rt *route) identify(ctx context.Context, hr *http.Request) (parley.Token, error) {
-	rt.noteProxy(hr)
+func (rt *route) identify(ctx context.Context, r *request) (parley.Token, error) {
+	rt.noteProxy(r.http)
 	if rt.checkSession == nil {
-		return rt.authenticate(ctx, hr)
+		return rt.authenticate(ctx, r.http)
 	}
-	session, err := rt.checkSession(ctx, hr)
+	session, err := rt.checkSession(ctx, r.http)
 	if err != nil {
 		return parley.Token{}, err
 	}
+	r.ticket = session.Hash
 	return parley.Token{ID: parley.TokenID(session.SessionID()), Kind: console, Name: session.Name, Role: session.Role}, nil
 }
 
 func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) error {
 	if rt.checkSession != nil {
 		_, err := rt.checkSession(ctx, hr)
+		return err
+	}
+	if h, forwarded := hopOf(ctx); forwarded {
+		_, err := rt.Tokens.ByID(ctx, h.Token)
 		return err
 	}
 	raw, _ := bearer(hr.Header)

@@ -247,11 +247,15 @@ func (s *server) pairStateOf(c parley.Channel) (pairState, error) {
 // pairTicket returns the ticket of a request and its channel. Tickets cannot be guessed, so failures do not count.
 func (s *server) pairTicket(ctx context.Context, r *request) (parley.Ticket, parley.Channel, error) {
 	words := s.words.of(r.http)
-	secret, given := bearer(r.http.Header)
-	if secret == "" {
-		return parley.Ticket{}, parley.Channel{}, badTicket(words["link_bad"], given)
+	r.ticket = ForwardedTicket(ctx)
+	if r.ticket == nil {
+		secret, given := bearer(r.http.Header)
+		if secret == "" {
+			return parley.Ticket{}, parley.Channel{}, badTicket(words["link_bad"], given)
+		}
+		r.ticket = parley.HashTicket(secret)
 	}
-	ticket, err := s.Store.Ticket(ctx, parley.HashTicket(secret))
+	ticket, err := s.Store.Ticket(ctx, r.ticket)
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {
 		return ticket, parley.Channel{}, err
 	}

@@ -142,6 +142,9 @@ func (s *server) baseURL(hr *http.Request) string {
 	if s.PublicURL != "" {
 		return s.PublicURL
 	}
+	if h, forwarded := hopOf(hr.Context()); forwarded {
+		return h.Base
+	}
 	scheme := "http"
 	if hr.TLS != nil {
 		scheme = "https"

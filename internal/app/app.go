@@ -9,6 +9,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -95,6 +96,7 @@ type server struct {
 	node         *cluster.Cluster // nil: the database is a file
 	nodeListener net.Listener     // for other nodes; nil: there are none
 	nodeURL      string
+	nodeTLS      *tls.Config // of connections between nodes
 	nodeHTTP     *http.Server
 	changed      chan struct{} // another node changed something
 	joined       chan struct{} // this node became a member
@@ -152,7 +154,7 @@ func (s *server) openListener() error {
 	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // requests may not name our own port, even where loopback is allowed
 	s.listener = bound(s.listener, shown)
 	s.limitAddresses(own)
-	return s.openNode(shown)
+	return s.openNode()
 }
 
 // limitAddresses says which addresses may be reached. Our own are never among them.
@@ -231,10 +233,7 @@ func (s *server) makeParts() {
 }
 
 func (s *server) makeHandlers() error {
-	routes, err := s.newAPI()
-	if err != nil {
-		return err
-	}
+	routes := s.newAPI()
 	s.api = routes
 	pages, err := console.New(console.Config{
 		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive, PublicURL: s.cfg.PublicURL,
@@ -248,11 +247,10 @@ func (s *server) makeHandlers() error {
 	return nil
 }
 
-func (s *server) newAPI() (*api.API, error) {
-	nodeTLS, err := s.cfg.nodeTLS()
+func (s *server) newAPI() *api.API {
 	return api.New(api.Config{
 		Cluster:   s.cluster,
-		NodeTLS:   nodeTLS,
+		NodeTLS:   s.nodeTLS,
 		Gateway:   s.gateway,
 		Store:     s.data.Store,
 		Tokens:    s.data.Tokens,
@@ -277,7 +275,7 @@ func (s *server) newAPI() (*api.API, error) {
 		RequestsPerSecond: s.cfg.RequestsPerSecond,
 		MediaPerMinute:    s.cfg.MediaPerMinute,
 		MCPSending:        s.cfg.mcpSending(),
-	}), err
+	})
 }
 
 func (s *server) isLive() bool { return len(s.liveChannels()) > 0 }

@@ -27,6 +27,7 @@ type Config struct {
 	// All nodes have the same key file; empty: secret.key in the data directory. NodeListen is where requests of other nodes
 	// arrive, and NodeURL is how they reach it; empty: on this machine only.
 	Database, SecretKeyFile, NodeListen, NodeURL string
+	NodeInsecure                                 bool // requests between nodes may cross a network without TLS
 
 	Listen    string // empty: DefaultListen. Port 0 selects a free one
 	PublicURL string // the server's public address, for links; empty: links work on this machine only

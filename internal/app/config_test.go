@@ -7,6 +7,10 @@ import (
 	"testing"
 )
 
+func node(listen, url string, insecure bool) Config {
+	return Config{Database: "postgres://db/parley", NodeListen: listen, NodeURL: url, NodeInsecure: insecure}
+}
+
 func TestConfigRejects(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -49,6 +53,16 @@ func TestConfigRejects(t *testing.T) {
 		{"a public address with a fragment", Config{PublicURL: "https://chat.example.com/#"}, "a scheme, a host and a port only"},
 		{"a public address with a path", Config{PublicURL: "https://chat.example.com/parley/"}, "cannot have a path"},
 		{"trust alone", Config{WhatsAppTrust: "f"}, "needs both"},
+		{"a node", node("10.0.0.11:7276", "", false), ""},
+		{"a node on this machine", node("", "", false), ""},
+		{"a node by name", node(":7276", "https://node1:7276", false), ""},
+		{"a node everywhere", node(":7276", "", false), "Other nodes cannot use"},
+		{"a plain node", node(":7276", "http://node1:7276", false), "in plain text"},
+		{"a plain node that is allowed", node(":7276", "http://node1:7276", true), ""},
+		{"a plain node on this machine", node("127.0.0.1:7276", "http://localhost:7276", false), ""},
+		{"a plain node that others reach", node(":7276", "http://localhost:7276", false), "in plain text"},
+		{"a node that is both", node(":7276", "https://node1:7276", true), "Remove one of them"},
+		{"no node", Config{NodeInsecure: true}, "Give its address with --database"},
 	} {
 		err := c.config.Check()
 		if c.want == "" {

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -30,8 +28,9 @@ const defaultNodeListen = "127.0.0.1:0"
 // checkNode checks the settings of a node.
 func (c Config) checkNode() error {
 	if c.Database == "" {
-		if c.NodeListen != "" || c.NodeURL != "" {
-			return configErrorf("--node-listen and --node-url are for several nodes on one PostgreSQL. Give its address with --database, too.")
+		if c.NodeListen != "" || c.NodeURL != "" || c.NodeInsecure {
+			return configErrorf("--node-listen, --node-url and --node-insecure are for several nodes on one PostgreSQL. " +
+				"Give its address with --database, too.")
 		}
 		return nil
 	}
@@ -44,50 +43,43 @@ func (c Config) checkNode() error {
 		return configErrorf("--node-listen must be a host and a port, such as 10.0.0.11:7276.")
 	}
 	if ip := net.ParseIP(host); c.NodeURL == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return configErrorf("Other nodes cannot use --node-listen %s as an address. Name one with --node-url, such as http://10.0.0.11:7276.",
+		return configErrorf("Other nodes cannot use --node-listen %s as an address. Name one with --node-url, such as https://10.0.0.11:7276.",
 			c.NodeListen)
 	}
 	u, err := url.Parse(c.NodeURL)
 	if c.NodeURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "") {
-		return configErrorf("--node-url must be a scheme, a host and a port, such as http://10.0.0.11:7276.")
+		return configErrorf("--node-url must be a scheme, a host and a port, such as https://10.0.0.11:7276.")
 	}
-	if c.NodeURL != "" && u.Scheme == "https" && c.TLSCert == "" {
-		return configErrorf("--node-url begins with https, so this node needs a certificate: --tls-cert and --tls-key.")
+	if u.Scheme == "http" && !c.NodeInsecure && !(doctor.IsLoopback(u.Hostname()) && doctor.IsLoopback(host)) {
+		return configErrorf("Requests between nodes would cross the network in plain text. Begin --node-url with https: the nodes need no " +
+			"certificate for it. Or pass --node-insecure if something else encrypts this network.")
+	}
+	if u.Scheme == "https" && c.NodeInsecure {
+		return configErrorf("--node-insecure is for plain http between nodes, but --node-url begins with https. Remove one of them.")
 	}
 	return nil
 }
 
 // openNode opens the listener for other nodes.
-func (s *server) openNode(shown *certificate) (err error) {
+func (s *server) openNode() (err error) {
 	if s.cfg.Database == "" {
 		return nil
 	}
 	if s.nodeListener, err = net.Listen("tcp", cmp.Or(s.cfg.NodeListen, defaultNodeListen)); err != nil {
 		return fmt.Errorf("listen for other nodes: %w", err)
 	}
-	s.nodeURL = cmp.Or(strings.TrimSuffix(s.cfg.NodeURL, "/"), "http://"+s.nodeListener.Addr().String())
-	if !strings.HasPrefix(s.nodeURL, "https:") {
-		shown = nil
+	scheme := "https://"
+	if s.cfg.NodeInsecure {
+		scheme = "http://"
 	}
-	s.nodeListener = bound(s.nodeListener, shown)
+	s.nodeURL = cmp.Or(strings.TrimSuffix(s.cfg.NodeURL, "/"), scheme+s.nodeListener.Addr().String())
+	s.nodeListener = bound(s.nodeListener, nil)
 	return nil
 }
 
-// nodeTLS trusts the certificates that this machine trusts, and the own one: nodes may share one that nobody else knows.
-func (c Config) nodeTLS() (*tls.Config, error) {
-	if c.TLSCert == "" {
-		return nil, nil
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	own, err := os.ReadFile(c.TLSCert)
-	if err != nil {
-		return nil, err
-	}
-	roots.AppendCertsFromPEM(own)
-	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+// nodeTLS is how nodes with a key file connect to each other.
+func nodeTLS(keyring *encrypt.Keyring) (*tls.Config, error) {
+	return cluster.TLS(keyring.Derive("TLS between nodes"))
 }
 
 // openDatabase opens the database: the file in the data directory, or PostgreSQL as a node of a cluster.
@@ -113,6 +105,9 @@ func (s *server) joinCluster(ctx context.Context) error {
 	}
 	keyring, err := encrypt.OpenKeyFile(s.cfg.keyFile())
 	if err != nil {
+		return err
+	}
+	if s.nodeTLS, err = nodeTLS(keyring); err != nil {
 		return err
 	}
 	s.node = cluster.New(cluster.Config{
@@ -173,11 +168,7 @@ func (s *server) examineAddresses(ctx context.Context) (findings []doctor.Findin
 		if err != nil {
 			return []doctor.Finding{doctor.Broken(err)}
 		}
-		reached, err := s.cfg.reachNodes(ctx, nodes)
-		if err != nil {
-			return []doctor.Finding{doctor.Broken(err)}
-		}
-		if findings = doctor.Addresses(reached); len(findings) == 0 {
+		if findings = doctor.Addresses(reachNodes(ctx, s.nodeTLS, nodes)); len(findings) == 0 {
 			return nil
 		}
 	}
@@ -284,7 +275,11 @@ func (s *server) serveNodes(context.Context) error {
 	if s.nodeListener == nil {
 		return nil
 	}
-	return s.nodeHTTP.Serve(s.nodeListener)
+	l := s.nodeListener
+	if strings.HasPrefix(s.nodeURL, "https:") {
+		l = tls.NewListener(l, s.nodeTLS)
+	}
+	return s.nodeHTTP.Serve(l)
 }
 
 // awaitFailure returns the error with which the node must end.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -83,9 +84,17 @@ func (c Config) inspect(ctx context.Context) ([]doctor.Finding, []doctor.Node, e
 		Commit: found.Commit, Standbys: found.Standbys, Ahead: found.Ahead}.Look()
 	if err := c.checkKeyFile(found.KeyPrint); err != nil {
 		findings = append(findings, doctor.Finding{Check: "key", Level: doctor.Problem, Found: err.Error()})
+		return findings, toDoctorNodes(found.Nodes), nil // none would answer
 	}
-	nodes, err := c.reachNodes(ctx, found.Nodes)
-	return findings, nodes, err
+	if len(found.Nodes) == 0 { // there may be no key yet, and opening it would make one
+		return findings, nil, nil
+	}
+	keyring, err := encrypt.OpenKeyFile(c.keyFile())
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := nodeTLS(keyring)
+	return findings, reachNodes(ctx, config, found.Nodes), err
 }
 
 // explainDatabase says why the database cannot be used.
@@ -118,20 +127,21 @@ func (c Config) checkKeyFile(stored []byte) error {
 }
 
 // reachNodes tries the addresses of the nodes, all at the same time.
-func (c Config) reachNodes(ctx context.Context, found []cluster.Node) ([]doctor.Node, error) {
-	tls, err := c.nodeTLS()
-	if err != nil {
-		return nil, err
-	}
-	transport := &http.Transport{TLSClientConfig: tls, TLSHandshakeTimeout: time.Second, DisableKeepAlives: true}
-	nodes := make([]doctor.Node, len(found))
+func reachNodes(ctx context.Context, config *tls.Config, found []cluster.Node) []doctor.Node {
+	transport := &http.Transport{TLSClientConfig: config, TLSHandshakeTimeout: time.Second, DisableKeepAlives: true}
+	nodes := toDoctorNodes(found)
 	var trying sync.WaitGroup
-	for i, n := range found {
-		trying.Go(func() {
-			nodes[i] = doctor.Node{ID: n.ID, URL: n.URL, Draining: n.Draining, Self: n.Self, Shards: n.Shards,
-				Unreachable: doctor.ReachNode(ctx, transport, n.URL)}
-		})
+	for i, n := range nodes {
+		trying.Go(func() { nodes[i].Unreachable = doctor.ReachNode(ctx, transport, n.URL) })
 	}
 	trying.Wait()
-	return nodes, nil
+	return nodes
+}
+
+func toDoctorNodes(found []cluster.Node) []doctor.Node {
+	nodes := make([]doctor.Node, len(found))
+	for i, n := range found {
+		nodes[i] = doctor.Node{ID: n.ID, URL: n.URL, Draining: n.Draining, Self: n.Self, Shards: n.Shards}
+	}
+	return nodes
 }

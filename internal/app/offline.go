@@ -45,8 +45,8 @@ func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, err
 		return nil, errors.Join(dir.explain(err), o.Close())
 	}
 	o.AdminToken = s.admin
-	o.Handler, err = s.newAPI()
-	return o, err
+	o.Handler = s.newAPI()
+	return o, nil
 }
 
 func (s *server) openOffline(ctx context.Context) error {

@@ -63,6 +63,8 @@ type Node struct {
 
 // Membership says what this process serves.
 type Membership interface {
+	// ID is the id of this node; 0: it is not a member.
+	ID() int64
 	// Owns reports whether this process serves a channel or webhook.
 	Owns(key string) bool
 	// Leads reports whether this process does what only one node does.
@@ -82,6 +84,7 @@ type Membership interface {
 // Single is the membership of the only process, which serves everything.
 type Single struct{}
 
+func (Single) ID() int64                                  { return 0 }
 func (Single) Owns(string) bool                           { return true }
 func (Single) Leads() bool                                { return true }
 func (Single) MaySend() bool                              { return true }
@@ -325,7 +328,6 @@ func (c *Cluster) ClockOffset() time.Duration {
 // Now is the time by the database's clock.
 func (c *Cluster) Now() time.Time { return time.Now().Add(-c.ClockOffset()) }
 
-// ID is the id of this node; 0: it is not a member now.
 func (c *Cluster) ID() int64 { return c.id.Load() }
 
 // Draining reports whether this node must release its shards.

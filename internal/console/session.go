@@ -41,11 +41,15 @@ var errSignedOut = parley.Errorf(parley.Unauthenticated,
 	"You are not signed in, or the session has ended. Open a new link with: parley open")
 
 func (c *Console) session(ctx context.Context, hr *http.Request) (parley.Ticket, error) {
-	secret := secretOf(hr)
-	if secret == "" {
-		return parley.Ticket{}, errSignedOut
+	hash := api.ForwardedTicket(ctx)
+	if hash == nil {
+		secret := secretOf(hr)
+		if secret == "" {
+			return parley.Ticket{}, errSignedOut
+		}
+		hash = parley.HashTicket(secret)
 	}
-	t, err := c.Store.Ticket(ctx, parley.HashTicket(secret))
+	t, err := c.Store.Ticket(ctx, hash)
 	if errors.Is(err, parley.ErrNotFound) || err == nil && (t.Purpose != parley.SessionTicket || !t.Active(time.Now())) {
 		return parley.Ticket{}, errSignedOut
 	}

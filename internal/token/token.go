@@ -33,7 +33,8 @@ type Authority struct {
 	keyring *encrypt.Keyring
 	parser  *jwt.Parser
 	keys    atomic.Pointer[signingKeys]
-	cache   cache
+	cache   cache                   // by token
+	ids     cache                   // by id
 	local   map[string]parley.Token // those of Local; not changed once requests are served
 
 	touchMu sync.Mutex
@@ -51,6 +52,7 @@ func Open(ctx context.Context, store *store.DB, keyring *encrypt.Keyring) (*Auth
 			jwt.WithIssuer(issuer),
 			jwt.WithStrictDecoding()),
 		cache: cache{entries: map[string]*entry{}},
+		ids:   cache{entries: map[string]*entry{}},
 	}
 	if err := a.readKeys(ctx); err != nil {
 		return nil, err
@@ -172,7 +174,7 @@ func (a *Authority) Revoke(ctx context.Context, id parley.TokenID, also ...func(
 		}
 		return err
 	})
-	a.cache.clear()
+	a.clearCaches()
 	if err != nil {
 		return fmt.Errorf("revoke token: %w", err)
 	}
@@ -199,7 +201,7 @@ func (a *Authority) Update(
 		}
 		return errors.Join(err, tx.UpdateToken(ctx, changed), also(tx, old, changed))
 	})
-	a.cache.clear()
+	a.clearCaches()
 	if err != nil {
 		return parley.Token{}, fmt.Errorf("change token: %w", err)
 	}
@@ -209,8 +211,13 @@ func (a *Authority) Update(
 // Refresh clears the cache and reads the keys again. Call it after tokens were removed without Revoke, such as with
 // their channel.
 func (a *Authority) Refresh(ctx context.Context) error {
-	a.cache.clear()
+	a.clearCaches()
 	return a.readKeys(ctx)
+}
+
+func (a *Authority) clearCaches() {
+	a.cache.clear()
+	a.ids.clear()
 }
 
 func (a *Authority) JWKS() []byte { return a.keys.Load().jwks }
@@ -221,7 +228,7 @@ func (a *Authority) JWKS() []byte { return a.keys.Load().jwks }
 func (a *Authority) Local(kind parley.TokenKind) string {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails
-	raw := "local_" + base64.RawURLEncoding.EncodeToString(secret[:])
+	raw := localPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
 	if a.local == nil {
 		a.local = map[string]parley.Token{}
 	}
@@ -229,9 +236,12 @@ func (a *Authority) Local(kind parley.TokenKind) string {
 	return raw
 }
 
+// localPrefix begins a local token, and its id.
+const localPrefix = "local_"
+
 // LocalToken is what is known of the token that Local returns.
 func LocalToken(kind parley.TokenKind) parley.Token {
-	t := parley.Token{ID: parley.TokenID("local_" + kind), Name: "command line", Kind: kind}
+	t := parley.Token{ID: parley.TokenID(localPrefix + kind), Name: "command line", Kind: kind}
 	if kind == parley.AdminToken {
 		t.Role = parley.Owner
 	}
@@ -239,7 +249,7 @@ func LocalToken(kind parley.TokenKind) parley.Token {
 }
 
 // IsLocal reports whether a token is one of Local.
-func IsLocal(t parley.Token) bool { return t.ID == parley.TokenID("local_"+t.Kind) }
+func IsLocal(t parley.Token) bool { return t.ID == parley.TokenID(localPrefix+t.Kind) }
 
 // IsLocalID reports whether an id is that of a token of Local.
-func IsLocalID(id parley.TokenID) bool { return strings.HasPrefix(string(id), "local_") }
+func IsLocalID(id parley.TokenID) bool { return strings.HasPrefix(string(id), localPrefix) }

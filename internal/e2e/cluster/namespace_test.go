@@ -35,7 +35,7 @@ func (l *lab) port(p place) string           { return fmt.Sprintf("plv%d-%d", l.
 func (l *lab) host(p place) string           { return fmt.Sprintf("10.231.%d.%d", l.id%250, 11+p) }
 func (l *lab) outside() string               { return fmt.Sprintf("10.231.%d.1", l.id%250) }
 func (l *lab) network() string               { return l.outside() + "/24" }
-func (l *lab) addressOf(p place) string      { return "http://" + l.host(p) + ":7276" }
+func (l *lab) addressOf(p place) string      { return "https://" + l.host(p) + ":7276" }
 func (l *lab) links(p, other place) []string { return []string{l.port(p), l.port(other)} }
 
 // newLab makes the namespaces and starts PostgreSQL and the nodes in them. The test is skipped where that is not possible.
