@@ -19,15 +19,13 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/doctor"
 )
 
 const (
 	// hopHeader has the hop of a forwarded request, a dot and its signature, both in base64. In the response of a node that does
 	// not accept the hop, it is not empty.
 	hopHeader = "Parley-Hop"
-
-	// NodeHeader names the node that refuses a request without a hop, so that its address can be checked.
-	NodeHeader = "Parley-Node"
 
 	// hopLife is how long a hop is valid. Its time is by the database's clock.
 	hopLife = 30 * time.Second
@@ -192,7 +190,7 @@ func (a *API) FromNodes(handler http.Handler) http.Handler {
 		self := a.server.Cluster.ID()
 		h, body, err := a.forwarder.hops.receive(hr, self, a.server.Cluster.Now())
 		if err != nil {
-			w.Header().Set(NodeHeader, strconv.FormatInt(self, 10))
+			w.Header().Set(doctor.NodeHeader, strconv.FormatInt(self, 10))
 			w.Header().Set(hopHeader, "refused")
 			a.Refuse(w, hr, err)
 			return

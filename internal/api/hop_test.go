@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/cluster"
+	"parley/internal/doctor"
 	"parley/internal/token"
 )
 
@@ -95,8 +96,8 @@ func TestForwardedRequests(t *testing.T) {
 	}
 	for name, hr := range refused {
 		t.Run(name, func(t *testing.T) {
-			if w := call(hr); w.Code != http.StatusForbidden || w.Header().Get(NodeHeader) != "7" {
-				t.Errorf("status %d of node %s, want 403 of 7", w.Code, w.Header().Get(NodeHeader))
+			if w := call(hr); w.Code != http.StatusForbidden || w.Header().Get(doctor.NodeHeader) != "7" {
+				t.Errorf("status %d of node %s, want 403 of 7", w.Code, w.Header().Get(doctor.NodeHeader))
 			}
 		})
 	}

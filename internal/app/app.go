@@ -65,7 +65,8 @@ func run(ctx context.Context, cfg Config) error {
 		cfg.Log.Warn("what an earlier backup or restore left behind cannot be removed", "error", err)
 	}
 	s := &server{cfg: cfg, lock: lock, started: started, limits: usualLimits, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1),
-		failed: make(chan error, 1), slow: slowChecks{wake: make(chan struct{}, 1)}}
+		nodesServed: make(chan error, 1),
+		failed:      make(chan error, 1), slow: slowChecks{wake: make(chan struct{}, 1)}}
 	if cfg.limits != nil {
 		s.limits = *cfg.limits
 	}
@@ -98,6 +99,7 @@ type server struct {
 	nodeURL      string
 	nodeTLS      *tls.Config // of connections between nodes
 	nodeHTTP     *http.Server
+	nodesServed  chan error    // why serving other nodes ended
 	changed      chan struct{} // another node changed something
 	joined       chan struct{} // this node became a member
 	partsOpen    atomic.Bool   // the cluster may use them
@@ -300,10 +302,8 @@ func (s *server) run(ctx context.Context) error {
 	defer stopParts()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	if s.node != nil {
-		if err := s.node.Start(ctx); err != nil {
-			return fmt.Errorf("acquire shards: %w", err)
-		}
+	if err := s.startNode(ctx); err != nil {
+		return err
 	}
 	var running sync.WaitGroup
 	running.Go(func() { s.runChanges(parts) })
@@ -314,7 +314,7 @@ func (s *server) run(ctx context.Context) error {
 	for name, part := range map[string]func(context.Context) error{
 		"gateway": s.gateway.Run, "one-time passwords": s.otp.Run, "callbacks": s.callback.Run, "requests and alerts": s.api.Run,
 		"serve":       func(context.Context) error { return s.http.Serve(s.listener) },
-		"serve nodes": s.serveNodes, "cluster": s.awaitFailure,
+		"serve nodes": s.awaitNodes, "cluster": s.awaitFailure,
 	} {
 		running.Go(func() {
 			if err := part(parts); err != nil && !errors.Is(err, http.ErrServerClosed) {

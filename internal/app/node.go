@@ -270,16 +270,65 @@ func (s *server) checkNodeReady() error {
 	return nil
 }
 
-// serveNodes serves the requests of other nodes.
-func (s *server) serveNodes(context.Context) error {
-	if s.nodeListener == nil {
+// startNode serves the requests of other nodes, until the listener is closed, and acquires shards. It refuses if another node has
+// the address of this one: requests would go to the wrong node.
+func (s *server) startNode(ctx context.Context) error {
+	if s.node == nil {
 		return nil
 	}
 	l := s.nodeListener
 	if strings.HasPrefix(s.nodeURL, "https:") {
 		l = tls.NewListener(l, s.nodeTLS)
 	}
-	return s.nodeHTTP.Serve(l)
+	go func() { s.nodesServed <- s.nodeHTTP.Serve(l) }()
+	err := s.checkOwnAddress(ctx)
+	if err == nil {
+		err = s.node.Start(ctx)
+	}
+	if taken, ok := errors.AsType[*cluster.AddressTaken](err); ok {
+		return &DataError{fmt.Sprintf("Node %d has the address %s, too, so other nodes could not tell this one from it. "+
+			"Give each node a --node-listen and --node-url of its own.", taken.By, s.nodeURL)}
+	}
+	if err != nil {
+		return fmt.Errorf("acquire shards: %w", err)
+	}
+	return nil
+}
+
+// ownTries is how often a node asks at its own address, on a connection of its own: behind a load balancer several nodes answer.
+const ownTries = 3
+
+// checkOwnAddress returns an [cluster.AddressTaken] if another node answers at the address of this one. It asks for some seconds,
+// because a name may still lead to where this node was before. Without an answer, runJoins reports it.
+func (s *server) checkOwnAddress(ctx context.Context) (err error) {
+	transport := probeTransport(s.nodeTLS)
+	for tries := range peerTries {
+		if tries > 0 && !wait.Sleep(ctx, time.Second) {
+			return ctx.Err()
+		}
+		err = nil
+		for range ownTries {
+			id, unreached := doctor.ReachNode(ctx, transport, s.nodeURL)
+			if unreached != nil {
+				break
+			}
+			if id != 0 && id != s.node.ID() {
+				err = &cluster.AddressTaken{By: id}
+			}
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// awaitNodes returns why serving other nodes ended.
+func (s *server) awaitNodes(context.Context) error {
+	if s.node == nil {
+		return nil
+	}
+	return <-s.nodesServed
 }
 
 // awaitFailure returns the error with which the node must end.

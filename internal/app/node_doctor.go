@@ -128,14 +128,25 @@ func (c Config) checkKeyFile(stored []byte) error {
 
 // reachNodes tries the addresses of the nodes, all at the same time.
 func reachNodes(ctx context.Context, config *tls.Config, found []cluster.Node) []doctor.Node {
-	transport := &http.Transport{TLSClientConfig: config, TLSHandshakeTimeout: time.Second, DisableKeepAlives: true}
+	transport := probeTransport(config)
 	nodes := toDoctorNodes(found)
 	var trying sync.WaitGroup
 	for i, n := range nodes {
-		trying.Go(func() { nodes[i].Unreachable = doctor.ReachNode(ctx, transport, n.URL) })
+		trying.Go(func() {
+			id, err := doctor.ReachNode(ctx, transport, n.URL)
+			nodes[i].Unreachable = err
+			if id != n.ID {
+				nodes[i].AnsweredBy = id
+			}
+		})
 	}
 	trying.Wait()
 	return nodes
+}
+
+// probeTransport makes a connection for every request.
+func probeTransport(config *tls.Config) http.RoundTripper {
+	return &http.Transport{TLSClientConfig: config, TLSHandshakeTimeout: time.Second, DisableKeepAlives: true}
 }
 
 func toDoctorNodes(found []cluster.Node) []doctor.Node {

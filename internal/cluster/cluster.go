@@ -230,13 +230,17 @@ func (c *Cluster) insert(ctx context.Context) error {
 	return nil
 }
 
-// Start acquires shards from now on. The first ones are acquired when it returns.
+// Start acquires shards from now on. The first ones are acquired when it returns. The error is an [AddressTaken] if an older node has
+// the same address.
 func (c *Cluster) Start(ctx context.Context) error {
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return err
 	}
-	if err = c.read(ctx, conn); err == nil {
+	if err = c.awaitAddress(ctx, conn); err == nil {
+		err = c.read(ctx, conn)
+	}
+	if err == nil {
 		err = c.acquire(ctx, conn)
 	}
 	if err != nil {
@@ -248,6 +252,48 @@ func (c *Cluster) Start(ctx context.Context) error {
 	c.stop = func() { stop(); stopBefore() }
 	c.running.Go(func() { c.balances(running, conn) })
 	return nil
+}
+
+// AddressTaken is the error of a node whose address another one has.
+type AddressTaken struct{ By int64 }
+
+func (e *AddressTaken) Error() string { return fmt.Sprintf("node %d has the same address", e.By) }
+
+// awaitAddress waits until no older node has the address of this one. A node that renews its membership keeps its address; this
+// process may have ended and started again before the membership of its predecessor expired.
+func (c *Cluster) awaitAddress(ctx context.Context, conn *pgx.Conn) error {
+	found := map[int64]time.Time{}
+	for {
+		var taken *AddressTaken
+		left := 0
+		err := c.call(ctx, conn, func(ctx context.Context) error {
+			rows, err := conn.Query(ctx, `SELECT id, expires_at FROM node WHERE url = $1 AND id < $2 AND expires_at > now()`, c.URL, c.id.Load())
+			if err != nil {
+				return err
+			}
+			var id int64
+			var expires time.Time
+			_, err = pgx.ForEachRow(rows, []any{&id, &expires}, func() error {
+				left++
+				if before, again := found[id]; again && expires.After(before) {
+					taken = &AddressTaken{id}
+				}
+				found[id] = expires
+				return nil
+			})
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case taken != nil:
+			return taken
+		case left == 0:
+			return nil
+		case !wait.Sleep(ctx, beatEvery/8):
+			return ctx.Err()
+		}
+	}
 }
 
 // Leave releases all shards and ends the membership.

@@ -3,8 +3,10 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,11 +27,23 @@ type node struct {
 	hang    bool // stopping fails
 }
 
+var ports atomic.Int64
+
 func join(t *testing.T, address string) *node {
+	t.Helper()
+	n := joinAt(t, address, fmt.Sprintf("https://127.0.0.1:%d", ports.Add(1)))
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// joinAt makes a member with an address that has not started.
+func joinAt(t *testing.T, address, url string) *node {
 	t.Helper()
 	n := &node{}
 	n.Cluster = cluster.New(cluster.Config{
-		Database: address, URL: "http://127.0.0.1:1", Version: "test", KeyPrint: []byte("print"),
+		Database: address, URL: url, Version: "test", KeyPrint: []byte("print"),
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Changed:  func() {},
 		Acquired: func(context.Context) error { return nil },
@@ -54,9 +68,6 @@ func join(t *testing.T, address string) *node {
 	}
 	t.Cleanup(func() { n.db.Close() })
 	if err := n.Join(t.Context(), n.db); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Leave(context.Background()) })
@@ -115,6 +126,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("an address belongs to one node", func(t *testing.T) { testAddress(t, server.Schema(t)) })
 	t.Run("events of other nodes wake waiters", func(t *testing.T) {
 		address := server.Schema(t)
 		a, b := join(t, address), join(t, address)
@@ -247,5 +259,27 @@ func testJoinDrained(t *testing.T, address string) {
 	})
 	if !a.Draining() || owned(a) != 0 || owned(b) != cluster.Shards {
 		t.Errorf("draining: %v; %d and %d shards", a.Draining(), owned(a), owned(b))
+	}
+}
+
+// testAddress starts nodes with the address of another one: while that renews its membership, and when its process has ended.
+func testAddress(t *testing.T, address string) {
+	const url = "https://10.0.0.11:7276"
+	first := joinAt(t, address, url)
+	second := joinAt(t, address, url)
+	if err := first.Start(t.Context()); err != nil { // the address was its own first
+		t.Fatal(err)
+	}
+	taken, ok := errors.AsType[*cluster.AddressTaken](second.Start(t.Context()))
+	if !ok || taken.By != first.ID() {
+		t.Errorf("the second node got %v, want that node %d has the address", taken, first.ID())
+	}
+	if err := second.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	first.StopBeats()
+	again := joinAt(t, address, url)
+	if err := again.Start(t.Context()); err != nil {
+		t.Errorf("a node that starts again with the address of its predecessor: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -60,6 +61,7 @@ type Node struct {
 	Draining, Self bool
 	Shards         int
 	Unreachable    error // why it cannot be reached from here; nil: it can
+	AnsweredBy     int64 // the other node that answers at its address; 0: none
 }
 
 // Nodes reports the nodes. Without a running node, none of them is this one.
@@ -82,6 +84,10 @@ func Addresses(nodes []Node) (findings []Finding) {
 	for _, n := range nodes {
 		if n.Unreachable != nil {
 			findings = append(findings, unreachable(n))
+		}
+		if n.AnsweredBy != 0 {
+			findings = append(findings, Finding{Check: "nodes", Level: Problem, Remedy: "give each node a --node-listen and --node-url of its own",
+				Found: fmt.Sprintf("node %d cannot be reached: at its address, %s, node %d answers", n.ID, n.URL, n.AnsweredBy)})
 		}
 		if f, alone := onlyHere(n, nodes); n.Self && alone {
 			findings = append(findings, f)
@@ -152,32 +158,37 @@ func isOnLoopback(address string) bool {
 // reachLimit is how long a node may take to respond.
 const reachLimit = 2 * time.Second
 
-// ReachNode tries the address of a node. A node refuses a request that no other node signed: that is the expected response.
-func ReachNode(ctx context.Context, transport http.RoundTripper, address string) error {
+// NodeHeader names the node that refuses a request which no other node signed.
+const NodeHeader = "Parley-Node"
+
+// ReachNode tries the address of a node, and returns the id of the node that answers; 0: it is not a member now. A node refuses a
+// request that no other node signed: that is the expected response.
+func ReachNode(ctx context.Context, transport http.RoundTripper, address string) (id int64, err error) {
 	if address == "" {
-		return errors.New("it has no --node-url")
+		return 0, errors.New("it has no --node-url")
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/livez", nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	resp, err := transport.RoundTrip(req)
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("no response within %s", reachLimit)
+		return 0, fmt.Errorf("no response within %s", reachLimit)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode != http.StatusForbidden || kind != "application/json" {
-		return fmt.Errorf("the response is %s, so this is not the address for other nodes", resp.Status)
+	id, err = strconv.ParseInt(resp.Header.Get(NodeHeader), 10, 64)
+	if resp.StatusCode != http.StatusForbidden || kind != "application/json" || err != nil {
+		return 0, fmt.Errorf("the response is %s, so this is not the address for other nodes", resp.Status)
 	}
-	return nil
+	return id, nil
 }

@@ -67,6 +67,8 @@ func TestNodes(t *testing.T) {
 			"problem nodes: other nodes cannot reach this node: http://10.0.0.5:7276 does not work from here either: refused\n"},
 		"loopback": {[]Node{with(own, func(n *Node) { n.URL = "http://127.0.0.1:4711" }), other}, true,
 			"problem nodes: nodes on other machines cannot reach this node: http://127.0.0.1:4711 is an address of this machine only\n"},
+		"one address": {[]Node{own, with(other, func(n *Node) { n.URL, n.AnsweredBy = own.URL, 5 })}, true,
+			"problem nodes: node 6 cannot be reached: at its address, http://10.0.0.5:7276, node 5 answers\n"},
 		"no server": {[]Node{other}, false, "ok nodes: 1 node in the database\n"},
 	} {
 		if got := said(Nodes(c.nodes, c.running)); !strings.Contains(got, c.want) {
@@ -79,6 +81,7 @@ func TestReachNode(t *testing.T) {
 	reply := func(status int, kind string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", kind)
+			w.Header().Set(NodeHeader, "7")
 			w.WriteHeader(status)
 		}))
 		t.Cleanup(s.Close)
@@ -93,7 +96,10 @@ func TestReachNode(t *testing.T) {
 		closed.URL:                     "refused",
 		"":                             "no --node-url",
 	} {
-		err := ReachNode(t.Context(), http.DefaultTransport, address)
+		id, err := ReachNode(t.Context(), http.DefaultTransport, address)
+		if (id == 7) != (want == "") {
+			t.Errorf("%s: node %d answers", address, id)
+		}
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}

@@ -183,6 +183,12 @@ func (n *node) command(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// output is what a command prints, whether it fails or not.
+func (n *node) output(args ...string) string {
+	out, _ := exec.Command(program, append(args, "--data", n.data, "--database", n.address)...).Output()
+	return string(out)
+}
+
 // memberships is how often the node joined the cluster.
 func (n *node) memberships(t *testing.T) int {
 	t.Helper()
