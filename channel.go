@@ -62,6 +62,9 @@ func (c Channel) Offline() Channel {
 // ServerStopped is the reason of an enabled channel while no server runs.
 const ServerStopped = "The server is not running."
 
+// IsLive reports whether the channel reaches real people. Its network decides, not its state.
+func (c Channel) IsLive() bool { return c.Network != Sandbox }
+
 func (c Channel) Runs() bool { return c.Enabled && c.Settings.ArchiveOf == "" }
 
 // ChannelState is what is known of a channel's connection at one moment.

@@ -107,12 +107,21 @@ func (c *cli) onChannel(ctx context.Context, code string) (*client.Client, error
 	if of.GlobalToken == "" || code != "" {
 		return cl, nil
 	}
-	r, err := adminOf(of).Get(ctx, client.Path("channels"), url.Values{"limit": {"1"}}, nil)
-	if err != nil || r.Meta.Total == 1 {
-		return cl, err
+	_, err = defaultChannel(ctx, adminOf(of))
+	return cl, err
+}
+
+// defaultChannel is the channel of a request that names none. The server chooses it.
+func defaultChannel(ctx context.Context, api *client.Client) (string, error) {
+	var server struct {
+		Channels       int    `json:"channels"`
+		DefaultChannel string `json:"default_channel"`
 	}
-	return cl, fail(exitUsage, "there are %s. Select one by its code, or with --channel CODE. See: parley channel list",
-		count(int(r.Meta.Total), "channel"))
+	if _, err := api.Get(ctx, client.Path("server"), nil, &server); err != nil || server.DefaultChannel != "" {
+		return server.DefaultChannel, err
+	}
+	return "", fail(exitUsage, "there are %s. Select one by its code, or with --channel CODE. See: parley channel list",
+		count(server.Channels, "channel"))
 }
 
 // explain replaces an error about the header X-Channel by one about the code that was given.

@@ -222,7 +222,7 @@ func (c *cli) messagesShow(channel *string) *cobra.Command {
 				return err
 			}
 			if from.isAdmin() && *channel == "" {
-				if *channel, err = onlyChannel(ctx, from.Client); err != nil {
+				if *channel, err = defaultChannel(ctx, from.Client); err != nil {
 					return err
 				}
 			}
@@ -234,19 +234,6 @@ func (c *cli) messagesShow(channel *string) *cobra.Command {
 			return c.explain(ctx, from.Client, printData(c, r, err, c.printMessage))
 		},
 	}
-}
-
-// onlyChannel is the channel of a server that has no other.
-func onlyChannel(ctx context.Context, api *client.Client) (string, error) {
-	var channels []client.Channel
-	r, err := api.Get(ctx, client.Path("channels"), url.Values{"limit": {"1"}}, &channels)
-	if err != nil {
-		return "", err
-	}
-	if n := int(r.Meta.Total); n != 1 || len(channels) != 1 {
-		return "", fail(exitUsage, "there are %s. Select one with --channel CODE. See: parley channel list", count(n, "channel"))
-	}
-	return string(channels[0].Code), nil
 }
 
 func (c *cli) printMessage(m *message) {

@@ -181,7 +181,7 @@ func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 			return parley.Errorf(parley.BadRequest, "Channel %s no longer exists.", r.token.Channel)
 		}
 	case rt.access == ofChannel && named == "":
-		r.channel, err = rt.onlyChannel()
+		r.channel, err = rt.onlyChannel(ctx)
 	case rt.access == ofEvery && r.token.Kind != parley.GlobalToken: // the endpoints that it calls choose
 	case rt.access == ofChannel || (rt.access == ofGlobal || rt.access == ofAny || rt.access == ofEvery) && named != "":
 		r.channel, err = rt.channelNamed(ctx, parley.ChannelCode(named))
@@ -192,8 +192,12 @@ func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 	return err
 }
 
-func (s *server) onlyChannel() (parley.Channel, error) {
-	channels := slices.DeleteFunc(s.Gateway.Channels(), func(c parley.Channel) bool { return c.Settings.ArchiveOf != "" })
+// onlyChannel is the channel of a request that names none.
+func (s *server) onlyChannel(ctx context.Context) (parley.Channel, error) {
+	channels, err := s.Gateway.Choices(ctx)
+	if err != nil {
+		return parley.Channel{}, err
+	}
 	switch len(channels) {
 	case 0:
 		return parley.Channel{}, parley.Errorf(parley.BadRequest, "There is no channel yet. Create one with: parley channel create")

@@ -67,6 +67,7 @@ type serverData struct {
 	DataDirFreeBytes int64          `json:"data_dir_free_bytes"`
 	GoVersion        string         `json:"go_version"`
 	Channels         int            `json:"channels"`
+	DefaultChannel   *string        `json:"default_channel"` // of requests with a Global token that name none; null: they must
 	Mode             string         `json:"mode"`
 	Networks         []string       `json:"networks"`
 	FFmpeg           bool           `json:"ffmpeg"`
@@ -101,6 +102,9 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 		Channels: len(s.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.PublicURL, s.URL), LocalURL: s.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
 		Cluster: s.isNode(), WhatsAppClient: stampOrNil(doctor.ClientDate()),
+	}
+	if c, err := s.onlyChannel(ctx); err == nil {
+		data.DefaultChannel = textOrNil(c.Code)
 	}
 	for name := range s.Gateway.Drivers {
 		data.Networks = append(data.Networks, string(name))

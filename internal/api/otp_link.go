@@ -32,9 +32,9 @@ type linkData struct {
 }
 
 // linking is the work of creating a login link on one of the allowed channels.
-func linking(s *server, on func(r *request) ([]parley.Channel, error)) work {
+func linking(s *server, on func(ctx context.Context, r *request) ([]parley.Channel, error)) work {
 	return work{do: func(ctx context.Context, r *request) (response, error) {
-		channels, err := on(r)
+		channels, err := on(ctx, r)
 		if err != nil {
 			return response{}, err
 		}
@@ -101,15 +101,18 @@ func plain(f form.Form, name string, max int) string {
 	return s
 }
 
-func ownChannel(r *request) ([]parley.Channel, error) {
+func ownChannel(_ context.Context, r *request) ([]parley.Channel, error) {
 	return []parley.Channel{r.channel}, r.channel.Usable()
 }
 
-// workingChannels returns the WORKING channels for a Global request: that of X-Channel, else all.
-func (s *server) workingChannels(r *request) ([]parley.Channel, error) {
-	channels := s.Gateway.Channels()
-	if r.channel.Code != "" {
-		channels = []parley.Channel{r.channel}
+// workingChannels returns the WORKING channels for a Global request: that of X-Channel, else all that may be chosen.
+func (s *server) workingChannels(ctx context.Context, r *request) ([]parley.Channel, error) {
+	channels := []parley.Channel{r.channel}
+	if r.channel.Code == "" {
+		var err error
+		if channels, err = s.Gateway.Choices(ctx); err != nil {
+			return nil, err
+		}
 	}
 	working := slices.DeleteFunc(channels, func(c parley.Channel) bool { return c.State.Status != parley.ChannelWorking })
 	switch {

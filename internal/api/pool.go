@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -73,26 +72,12 @@ func (s *server) checkPoolOwner(ctx context.Context, code parley.ChannelCode) er
 // [parley.ErrNotFound] if none works, or why the working one may not write to the contact.
 func (s *server) pick(ctx context.Context, r *request, to parley.ContactID) (parley.ChannelCode, error) {
 	if r.channel.Code == "" {
-		code, err := s.Gateway.PickForPool(ctx, to)
-		if errors.Is(err, parley.ErrNotFound) {
-			err = cmp.Or(s.notAllowed(to), err)
-		}
-		return code, err
+		return s.Gateway.PickForPool(ctx, to)
 	}
 	if r.channel.State.Status != parley.ChannelWorking {
 		return "", parley.ErrNotFound
 	}
 	return r.channel.Code, r.channel.Accepts(to)
-}
-
-// notAllowed returns why a working channel may not write to a contact; nil: none works.
-func (s *server) notAllowed(to parley.ContactID) error {
-	for _, c := range s.Gateway.Channels() {
-		if c.State.Status == parley.ChannelWorking {
-			return c.Accepts(to)
-		}
-	}
-	return nil
 }
 
 // readPool reads the items. The data of an item is an object with the fields of its type, or an array of strings,

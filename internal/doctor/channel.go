@@ -2,7 +2,7 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"parley"
@@ -37,15 +37,36 @@ func Restricted(channels []parley.Channel, until func(parley.ChannelCode) time.T
 	return findings
 }
 
-// Simulated warns that a production server has only sandbox channels.
+// Simulated warns of a production server that has only sandbox channels, and of sandbox channels beside real ones. The archive
+// of a channel that went live does not count: it never runs.
 func Simulated(channels []parley.Channel, dev bool) []Finding {
-	real := func(c parley.Channel) bool { return c.Network != parley.Sandbox }
-	if dev || len(channels) == 0 || slices.ContainsFunc(channels, real) {
-		return nil
+	var simulated []string
+	live := false
+	for _, c := range channels {
+		switch {
+		case c.IsLive():
+			live = true
+		case c.Settings.ArchiveOf == "":
+			simulated = append(simulated, string(c.Code))
+		}
 	}
-	return []Finding{{Check: "network", Level: Warning, Code: "sandbox_only",
-		Found:  "every channel is on the sandbox: no message reaches a real phone",
-		Remedy: "parley channel create CODE --network whatsapp"}}
+	switch {
+	case len(simulated) == 0, dev && !live:
+		return nil
+	case !live:
+		return []Finding{{Check: "network", Level: Warning, Code: "sandbox_only",
+			Found:  "every channel is on the sandbox: no message reaches a real phone",
+			Remedy: "parley channel create CODE --network whatsapp"}}
+	}
+	const most = 5 // named; the rest is counted
+	named := strings.Join(simulated[:min(most, len(simulated))], ", ")
+	if more := len(simulated) - most; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return []Finding{{Check: "network", Level: Warning, Code: "sandbox_beside_live",
+		Found: fmt.Sprintf("%s on the sandbox beside real ones (%s): their codes and login links work without a phone",
+			Count(len(simulated), "channel"), named),
+		Remedy: "parley channel delete CODE, unless you test with it"}}
 }
 
 func checkChannel(c parley.Channel, running bool, now time.Time) Finding {

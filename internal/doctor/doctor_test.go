@@ -176,16 +176,29 @@ func TestClientAge(t *testing.T) {
 }
 
 func TestSimulated(t *testing.T) {
-	sandbox, real := parley.Channel{Network: parley.Sandbox}, parley.Channel{Network: parley.WhatsApp}
+	sandbox, live := parley.Channel{Code: "ci", Network: parley.Sandbox}, parley.Channel{Code: "toko", Network: parley.WhatsApp}
+	archive := parley.Channel{Code: "toko-sandbox", Network: parley.Sandbox, Settings: parley.ChannelSettings{ArchiveOf: "toko"}}
 	for _, c := range []struct {
 		channels []parley.Channel
 		dev      bool
-		want     int
+		want     string
 	}{
-		{nil, false, 0}, {[]parley.Channel{sandbox}, false, 1}, {[]parley.Channel{sandbox}, true, 0}, {[]parley.Channel{sandbox, real}, false, 0},
+		{nil, false, ""},
+		{[]parley.Channel{sandbox}, false, "sandbox_only"},
+		{[]parley.Channel{sandbox}, true, ""},
+		{[]parley.Channel{live, archive}, false, ""},
+		{[]parley.Channel{sandbox, live, archive}, false, "sandbox_beside_live"},
+		{[]parley.Channel{sandbox, live}, true, "sandbox_beside_live"},
 	} {
-		if got := Simulated(c.channels, c.dev); len(got) != c.want {
-			t.Errorf("%d channels, dev %v: %+v", len(c.channels), c.dev, got)
+		got := ""
+		for _, f := range Simulated(c.channels, c.dev) {
+			got = f.Code
+			if strings.Contains(f.Found, string(archive.Code)) || f.Code == "sandbox_beside_live" && !strings.Contains(f.Found, "ci") {
+				t.Errorf("the channels are not named: %s", f.Found)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%d channels, dev %v: %q, want %q", len(c.channels), c.dev, got, c.want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"parley"
@@ -250,25 +249,6 @@ func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d t
 	}
 	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead += parley.Duration(d) })
 	return err
-}
-
-// PickForPool chooses a channel for a contact: the working one that last exchanged a message with it, else any working one.
-// If there is none, the error is [parley.ErrNotFound].
-func (g *Gateway) PickForPool(ctx context.Context, to parley.ContactID) (parley.ChannelCode, error) {
-	var working []parley.ChannelCode
-	for _, c := range g.Channels() {
-		if c.State.Status == parley.ChannelWorking && c.Accepts(to) == nil {
-			working = append(working, c.Code)
-		}
-	}
-	if len(working) == 0 {
-		return "", parley.ErrNotFound
-	}
-	last, err := g.Store.LastChannelWith(ctx, to, working)
-	if errors.Is(err, parley.ErrNotFound) {
-		return working[rand.IntN(len(working))], nil
-	}
-	return last, err
 }
 
 func (g *Gateway) refreshChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {

@@ -95,6 +95,7 @@ type Gateway struct {
 	mu       sync.RWMutex
 	accounts map[parley.ChannelCode]*account
 	others   map[parley.ChannelCode]parley.Channel // channels of other nodes, as they are stored
+	loaded   bool                                  // all stored channels are in accounts or others
 	draining bool
 }
 
@@ -185,6 +186,9 @@ func (g *Gateway) refresh(ctx context.Context) error {
 			changes = append(changes, func() error { a.sync(ctx); return nil })
 		}
 	}
+	g.mu.Lock()
+	g.loaded = true
+	g.mu.Unlock()
 	return errors.Join(err, g.concurrently(changes))
 }
 

@@ -29,6 +29,12 @@ func (r Reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Ch
 	return one(r.with(ctx), `SELECT `+channelColumns+` FROM channel WHERE code = $1`, []any{string(code)}, scanChannel)
 }
 
+// HasLiveChannel reports whether any channel is on a real network.
+func (r Reader) HasLiveChannel(ctx context.Context) (live bool, err error) {
+	err = r.with(ctx).row(`SELECT EXISTS (SELECT 1 FROM channel WHERE network <> 'sandbox')`, nil, &live)
+	return live, err
+}
+
 func scanChannel(row scanner) (parley.Channel, error) {
 	var c parley.Channel
 	var settings, labels []byte

@@ -113,21 +113,25 @@ func TestPickerByKeyboard(t *testing.T) {
 	}
 }
 
-// TestChannelOfForms chooses a channel in forms. A real channel is never the default among several.
+// TestChannelOfForms chooses a channel in forms. Beside a real channel none is the default: what is meant for a customer must not
+// end on a simulated phone, nor a trial on a real one.
 func TestChannelOfForms(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	c.makeChannel(`"code":"toko"`)
-	c.Post("/api/manage/channels", `{"code":"a-real-one","network":"whatsapp"}`, parleytest.As(c.Admin)).Expect(http.StatusCreated)
 	p := c.open("/messages?send=1")
 	p.find("dialog", "Send a message")
 	p.until("a sandbox channel is the default", `document.querySelector('dialog [role=combobox]').dataset.value === 'demo'`)
+	c.Post("/api/manage/channels", `{"code":"a-real-one","network":"whatsapp"}`, parleytest.As(c.Admin)).Expect(http.StatusCreated)
+	p.visit("/messages?send=1")
+	p.until("none is chosen", `document.querySelector('dialog [role=combobox]')?.dataset.value === ''`)
 	p.gone("This goes to a real phone.")
 	p.focus(p.find("combobox", "Channel"))
 	p.typed("toko")
 	p.find("option", "toko…")
 	p.press(kb.Enter)
 	p.until("it is chosen", `document.querySelector('dialog [role=combobox]').dataset.value === 'toko'`)
+	p.fill("Contact", "6281234567890")
 	p.fill("Text", "halo")
 	p.press(kb.Enter, input.ModifierCtrl)
 	p.until("it is sent", `!document.querySelector('dialog[open]')`)

@@ -71,6 +71,12 @@ export const select = (code) => setQuery({ channel: code || null });
 export const chosen = computed(() => (selected.value ? known.value.get(selected.value)
   : sandboxes.value.find((channel) => channel.status === 'WORKING') || sandboxes.value[0] || (fleet.value?.all === 1 ? known.value.get(firsts.value[0]) : undefined)));
 
+/**
+ * The channel that a form begins with: as chosen, but beside a real channel none that was not picked. A message that is meant
+ * for a customer must not end on a simulated phone, nor a trial on a real one.
+ */
+export const formChannel = computed(() => (selected.value || !fleet.value?.real || fleet.value.all === 1 ? chosen.value : undefined));
+
 /** The channel that the page is about, or undefined: that of the open conversation, or the picked one. */
 export const shownChannel = computed(() => known.value.get((matched.value.name === 'conversations' && matched.value.params.code) || selected.value));
 

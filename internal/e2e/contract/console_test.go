@@ -147,8 +147,7 @@ func TestServer(t *testing.T) {
 	admin := parleytest.As(e.Admin)
 	a := e.Get("/api/manage/server", admin).Expect(200)
 	wantKeys(t, a, "data", "version", "started_at", "up_time", "database_bytes", "data_dir_free_bytes", "go_version", "channels", "mode",
-		"networks", "ffmpeg",
-		"last_backup", "retention", "url", "local_url", "log_level", "cluster", "whatsapp_client")
+		"default_channel", "networks", "ffmpeg", "last_backup", "retention", "url", "local_url", "log_level", "cluster", "whatsapp_client")
 	wantValue(t, a, "data.version", "test")
 	wantValue(t, a, "data.mode", "dev")
 	wantValue(t, a, "data.url", e.URL)

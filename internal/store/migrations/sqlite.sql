@@ -478,6 +478,8 @@ CREATE INDEX channel_state_time ON channel_state (at);
 
 CREATE INDEX delivery_callback ON delivery (event, endpoint, next_at) WHERE state = 0 AND url <> '';
 
+CREATE INDEX channel_live ON channel (id) WHERE network <> 'sandbox';
+
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);
 INSERT INTO clock (at) VALUES (0);

@@ -1,7 +1,7 @@
 // What was sent and received, as it happens: found by a filter, and each with its whole story.
 import { html, useEffect, useMemo, useState } from '../view.js';
 import { href, matched, query, setQuery } from '../router.js';
-import { channelsLoaded, several, selected, chosen, kept, lineOf, masked, channelBy, sandboxes } from '../state.js';
+import { channelsLoaded, several, selected, chosen, formChannel, kept, lineOf, masked, channelBy, sandboxes } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, textsReady, duration } from '../i18n.js';
 import { Head, Empty, Failed, Loading, Note } from '../parts/card.js';
@@ -181,7 +181,7 @@ export function SendDialog({ onSent }) {
 }
 
 function SendForm({ to = '', from, reply, onSent }) {
-  const form = useForm({ channel: from || chosen.value?.code || '', to: to || (!from && chosen.value?.network === 'sandbox' ? '6281234567890' : ''), message: '' }, async (values) => {
+  const form = useForm({ channel: from || formChannel.value?.code || '', to: to || (!from && formChannel.value?.network === 'sandbox' ? '6281234567890' : ''), message: '' }, async (values) => {
     if (!values.channel) throw { errors: { channel: [core('picker.choose')] } };
     const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: contactOf(values.to) }, { channel: values.channel });
     close();

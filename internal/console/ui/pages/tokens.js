@@ -2,7 +2,7 @@
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { selected, now, fleet, chosen, server, may, roles } from '../state.js';
+import { selected, now, fleet, formChannel, server, may, roles } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, duration } from '../i18n.js';
 import { Head, Empty, Facts, Note } from '../parts/card.js';
@@ -170,7 +170,7 @@ const wanted = ({ name, kind, channel, role, days }) => ({
 
 function NewForm({ onDone }) {
   const some = fleet.value?.all !== 0;
-  const form = useForm({ name: '', kind: some ? 'channel' : 'admin', channel: chosen.value?.code || '', role: 'viewer', days: '' }, async (values) => {
+  const form = useForm({ name: '', kind: some ? 'channel' : 'admin', channel: formChannel.value?.code || '', role: 'viewer', days: '' }, async (values) => {
     if (values.kind === 'channel' && !values.channel) throw { errors: { channel: [core('picker.choose')] } };
     const { data } = await api.post('/manage/tokens', wanted(values));
     onDone(data);
@@ -193,7 +193,7 @@ function Once({ token: { token, kind }, onTaken }) {
   const url = server.value?.url || location.origin;
   const name = variables[kind];
   const path = kind === 'admin' ? '/api/manage/server' : '/api/channel/health';
-  const named = kind === 'global' && chosen.value ? ` -H 'X-Channel: ${chosen.value.code}'` : '';
+  const named = kind === 'global' && formChannel.value ? ` -H 'X-Channel: ${formChannel.value.code}'` : '';
   const ways = {
     token,
     env: `PARLEY_URL=${url}\n${name}=${token}`,

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/network/sandbox"
+)
+
+// liveNetwork simulates a real network, with phones of its own.
+type liveNetwork struct {
+	*sandbox.Network
+	sink network.Sink // of the last session
+}
+
+func (n *liveNetwork) Open(ctx context.Context, c parley.Channel, sink network.Sink) (network.Session, error) {
+	n.sink = sink
+	return n.Network.Open(ctx, c, sink)
+}
+
+// addLive adds a channel on a real network.
+func (e *env) addLive(code parley.ChannelCode) *liveNetwork {
+	e.t.Helper()
+	phones := must(sandbox.Open(e.t.Context(), filepath.Join(e.t.TempDir(), "live.db"), nil, e.config.Log))(e.t)
+	e.t.Cleanup(func() { phones.Close() })
+	live := &liveNetwork{Network: phones}
+	e.config.Gateway.Drivers[parley.WhatsApp] = live
+	must(e.config.Gateway.CreateChannel(e.t.Context(), parley.Channel{Code: code, Network: parley.WhatsApp,
+		Settings: parley.ChannelSettings{Pace: new(parley.Duration)}}))(e.t)
+	e.waitWorking(code)
+	return live
+}
+
+// TestSandboxNeverStandsIn draws a channel 1,000 times at every endpoint that chooses one, beside a live channel in several
+// states. The sandbox channels get nothing, although they exchanged messages with some of the contacts last.
+func TestSandboxNeverStandsIn(t *testing.T) {
+	e := newEnv(t)
+	for i := range 20 { // a pool prefers the channel that a contact talked to last
+		e.call("POST", "/api/send-message/text", e.main, m{"contact_id": drawn(500*i + 1), "message": "from the sandbox"}).want(t, 200)
+	}
+	live := e.addLive("live")
+	before := e.newestOfSandbox()
+	become := func(status parley.ChannelStatus) {
+		if err := live.sink(t.Context(), network.State{Status: status}); err != nil {
+			t.Fatal(err)
+		}
+		e.waitStatus("live", status)
+	}
+	change := func(change func(*parley.Channel)) {
+		must(e.config.Gateway.UpdateChannel(t.Context(), "live", change))(t)
+	}
+	for n, state := range []struct {
+		name  string
+		set   func()
+		works bool // it can be chosen
+		sends bool // what names no channel is accepted for it
+	}{
+		{"working", func() {}, true, true},
+		{"reconnecting", func() { become(parley.ChannelReconnecting) }, false, true},
+		{"not paired", func() { become(parley.ChannelScanQRCode) }, false, false},
+		{"allow-list", func() {
+			become(parley.ChannelWorking)
+			change(func(c *parley.Channel) { c.Settings.AllowOnly = []parley.ContactID{ayu} })
+		}, false, false},
+		{"stopped", func() { change(func(c *parley.Channel) { c.Enabled = false }) }, false, false},
+	} {
+		t.Run(state.name, func(t *testing.T) {
+			state.set()
+			first := 2000 * n
+			e.draw(t, "/api/send-message/text", first, state.sends)
+			e.draw(t, "/api/send-message/pool", first+1000, state.works)
+			e.draw(t, "/api/otp/code/request", first, state.sends) // codes for contacts that got a message meet no limit
+			e.draw(t, "/api/otp/code/global", first+1000, state.works)
+			e.draw(t, "/api/otp/link/request", first, state.sends)
+			e.draw(t, "/api/otp/link/global", first, state.works)
+		})
+	}
+	if after := e.newestOfSandbox(); after != before {
+		t.Errorf("the newest messages of the sandbox channels are %s, before %s", after, before)
+	}
+	named := e.call("POST", "/api/otp/link/global", e.global, m{"contact_id": ayu, "expires": 300}, "X-Channel", "main").want(t, 200)
+	if link := named["link"].(string); !strings.Contains(link, "/phone/") {
+		t.Errorf("a channel of the sandbox that was named made %s", link)
+	}
+}
+
+func drawn(i int) string { return fmt.Sprintf("62813%08d@c.us", i) }
+
+// draw sends a request that names no channel 1,000 times, for the contacts from first on. may says whether any is accepted.
+func (e *env) draw(t *testing.T, path string, first int, may bool) {
+	const draws = 1000
+	var next, accepted atomic.Int64
+	var last atomic.Value
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := next.Add(1); i <= draws && !t.Failed(); i = next.Add(1) {
+				r := httptest.NewRequest("POST", path, bytes.NewReader(drawBody(t, path, drawn(first+int(i)))))
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Authorization", "Bearer "+e.global)
+				r.Header.Set("Prefer", "respond-async")
+				w := httptest.NewRecorder()
+				e.handler.ServeHTTP(w, r)
+				body := w.Body.String()
+				last.Store(body)
+				if w.Code < 300 && !strings.Contains(body, "not_sent") {
+					accepted.Add(1)
+				}
+				if strings.Contains(body, "/phone/") || strings.Contains(body, `"channel":"main"`) || strings.Contains(body, `"channel":"second"`) {
+					t.Errorf("%s chose the sandbox: %s", path, body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := accepted.Load(); (n > 0) != may {
+		t.Errorf("%s: %d of %d accepted, last %v", path, n, draws, last.Load())
+	}
+}
+
+func drawBody(t *testing.T, path, contact string) []byte {
+	body := m{"contact_id": contact}
+	switch path {
+	case "/api/send-message/pool":
+		body["pools"] = []m{{"type": "text", "data": []string{"halo"}}}
+	case "/api/send-message/text":
+		body["message"] = "halo"
+	default:
+		body["expires"] = 300
+	}
+	return must(json.Marshal(body))(t)
+}
+
+// newestOfSandbox names the newest messages of the two sandbox channels.
+func (e *env) newestOfSandbox() string {
+	e.t.Helper()
+	var newest []string
+	for _, code := range []string{"main", "second"} {
+		listed := e.call("GET", "/api/manage/messages?limit=1&channel="+code, e.admin, nil)
+		listed.want(e.t, 200)
+		for _, row := range listed.json["data"].([]any) {
+			newest = append(newest, row.(m)["message_id"].(string))
+		}
+	}
+	return strings.Join(newest, ", ")
+}

@@ -1,0 +1,124 @@
+package gateway_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley"
+	"parley/internal/gateway"
+	"parley/internal/network"
+	"parley/internal/store"
+)
+
+// TestChoices: beside a channel on a real network, in whatever state, no sandbox channel is ever chosen.
+func TestChoices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.wantChoices("demo")
+		b.accept(ayu, "the sandbox talked to the contact last")
+		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "toko", Network: parley.WhatsApp}); err != nil {
+			t.Fatal(err)
+		}
+		for _, status := range parley.ChannelStatuses {
+			if status == parley.ChannelStopped {
+				if _, err := b.g.StopChannel(t.Context(), "toko"); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				if _, err := b.g.StartChannel(t.Context(), "toko"); err != nil {
+					t.Fatal(err)
+				}
+				b.driver.session("toko").tell(network.State{Status: status})
+			}
+			b.wantChoices("toko")
+			if code, err := b.g.PickForPool(t.Context(), ayu); code == "demo" || (err == nil) != (status == parley.ChannelWorking) {
+				t.Errorf("%s: picked %q, %v", status, code, err)
+			}
+		}
+		b.g.UpdateChannel(t.Context(), "toko", func(c *parley.Channel) { c.Settings.AllowOnly = []parley.ContactID{"6281@c.us"} })
+		b.driver.session("toko").tell(network.State{Status: parley.ChannelWorking})
+		if code, err := b.g.PickForPool(t.Context(), ayu); parley.CodeOf(err) != parley.Forbidden {
+			t.Errorf("not on the allow-list: %q, %v", code, err)
+		}
+	})
+}
+
+// TestChoicesAfterGoLive: the archive of the sandbox messages is never chosen, nor are other sandbox channels.
+func TestChoicesAfterGoLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.accept(ayu, "hello")
+		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "ci", Network: parley.Sandbox}); err != nil {
+			t.Fatal(err)
+		}
+		b.wantChoices("ci", "demo")
+		if _, err := b.g.GoLive(t.Context(), "demo", nil); err != nil {
+			t.Fatal(err)
+		}
+		b.wantChoices("demo")
+		if err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+		b.wantChoices("ci")
+	})
+}
+
+// TestChoicesAreComplete: nothing is chosen before all channels are known, nor while a channel on a real network is
+// only in the store, where another node put it.
+func TestChoicesAreComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		starting := b.unstarted(nil)
+		if got, err := starting.Choices(t.Context()); parley.CodeOf(err) != parley.Unavailable {
+			t.Errorf("before the channels are known: %v, %v", got, err)
+		}
+		b.tx(func(tx *store.Tx) error {
+			return tx.AddChannel(t.Context(), parley.Channel{Code: "toko", Network: parley.WhatsApp})
+		})
+		if got, err := b.g.Choices(t.Context()); parley.CodeOf(err) != parley.Unavailable {
+			t.Errorf("while the live channel is only stored: %v, %v", got, err)
+		}
+	})
+}
+
+// TestChoicesOnAnotherNode: a live channel counts wherever it is served.
+func TestChoicesOnAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.tx(func(tx *store.Tx) error {
+			return tx.AddChannel(t.Context(), parley.Channel{Code: "toko", Network: parley.WhatsApp})
+		})
+		node := &bench{t: t, g: b.unstarted(ownsOnly("demo"))}
+		node.refresh()
+		node.wantChoices("toko")
+	})
+}
+
+// unstarted is another gateway on the same store.
+func (b *bench) unstarted(c gateway.Cluster) *gateway.Gateway {
+	config := b.g.Config
+	config.Cluster, config.Metrics, config.Offline = c, prometheus.NewRegistry(), true
+	return gateway.New(config)
+}
+
+// ownsOnly is a node that serves one channel.
+type ownsOnly string
+
+func (o ownsOnly) Owns(key string) bool { return key == string(o) }
+func (ownsOnly) Leads() bool            { return false }
+func (ownsOnly) MaySend() bool          { return true }
+
+func (b *bench) wantChoices(want ...parley.ChannelCode) {
+	b.t.Helper()
+	choices, err := b.g.Choices(b.t.Context())
+	if err != nil || len(choices) != len(want) {
+		b.t.Fatalf("choices %v, %v; want %v", choices, err, want)
+	}
+	for i, c := range choices {
+		if c.Code != want[i] {
+			b.t.Errorf("choice %s, want %s", c.Code, want[i])
+		}
+	}
+}
