@@ -68,6 +68,8 @@ type Config struct {
 	PublicURL string
 	// Ready returns an error while the server should get no requests; required.
 	Ready func(ctx context.Context) error
+	// OnAuthenticated is called with the context of every request that authenticated; nil: nothing is called.
+	OnAuthenticated func(ctx context.Context)
 	// OpenMetrics makes /metrics public, not only for this machine and admin tokens.
 	OpenMetrics bool
 	// TrustedProxies are the proxies whose X-Forwarded-For is used. OneProxy means that only the peer is one: clients may have

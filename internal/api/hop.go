@@ -195,6 +195,7 @@ func (a *API) FromNodes(handler http.Handler) http.Handler {
 			a.Refuse(w, hr, err)
 			return
 		}
+		a.server.noteAuthenticated(hr)
 		handler.ServeHTTP(w, asReceived(hr, h, body))
 	})
 }

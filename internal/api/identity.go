@@ -49,6 +49,7 @@ func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Tok
 	raw, given := bearer(hr.Header)
 	valid, err := s.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) { return s.Caller(hr) })
 	if err == nil {
+		s.noteAuthenticated(hr)
 		return valid, nil
 	}
 	if !parley.IsUnauthenticated(err) {
@@ -60,6 +61,12 @@ func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Tok
 		}
 	}
 	return parley.Token{}, challenged(err, given)
+}
+
+func (s *server) noteAuthenticated(hr *http.Request) {
+	if s.OnAuthenticated != nil {
+		s.OnAuthenticated(hr.Context())
+	}
 }
 
 // challenged adds the header WWW-Authenticate. given: something was sent, but it is not valid.
@@ -295,6 +302,7 @@ func (rt *route) identify(ctx context.Context, r *request) (parley.Token, error)
 	if err != nil {
 		return parley.Token{}, err
 	}
+	rt.noteAuthenticated(r.http)
 	r.ticket = session.Hash
 	return parley.Token{ID: parley.TokenID(session.SessionID()), Kind: console, Name: session.Name, Role: session.Role}, nil
 }

@@ -105,23 +105,25 @@ type server struct {
 	partsOpen    atomic.Bool   // the cluster may use them
 	failed       chan error    // a part failed
 
-	listener                          net.Listener
-	url                               string
+	listener    net.Listener
+	connections *connections // of listener, below TLS
+	url         string
+	metrics     *prometheus.Registry
+	data        *Data
+	admin       string // tokens for the command line
+	global      string
+	media       *media.Library
+	sandbox     *sandbox.Network
+	whatsapp    *realNetwork
+	gateway     *gateway.Gateway
+	otp         *otp.Issuer
+	feed        *feed.Feed
+	callback    *callback.Engine
+	api         *api.API
+	http        *http.Server
+	handlers    *handlers
+
 	webhookAddresses, callerAddresses safehttp.Policy // what operators set, and what any token may name
-	metrics                           *prometheus.Registry
-	data                              *Data
-	admin                             string // tokens for the command line
-	global                            string
-	media                             *media.Library
-	sandbox                           *sandbox.Network
-	whatsapp                          *realNetwork
-	gateway                           *gateway.Gateway
-	otp                               *otp.Issuer
-	feed                              *feed.Feed
-	callback                          *callback.Engine
-	api                               *api.API
-	http                              *http.Server
-	handlers                          *handlers
 
 	requests    context.Context // parent of all request contexts
 	endRequests context.CancelFunc
@@ -137,6 +139,7 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.metrics.MustRegister(s.connections.collectors()...)
 	s.measureWritable()
 	s.makeParts()
 	s.partsOpen.Store(true)
@@ -154,7 +157,8 @@ func (s *server) openListener() error {
 	}
 	s.url = urlOf(s.listener, shown != nil)
 	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // requests may not name our own port, even where loopback is allowed
-	s.listener = bound(s.listener, shown)
+	s.connections = s.limitConnections(s.listener)
+	s.listener = secured(s.connections, shown)
 	s.limitAddresses(own)
 	return s.openNode()
 }
@@ -270,6 +274,7 @@ func (s *server) newAPI() *api.API {
 		URL:               s.url,
 		PublicURL:         s.cfg.PublicURL,
 		Ready:             s.checkReady,
+		OnAuthenticated:   keepConnection,
 		OpenMetrics:       s.cfg.MetricsOpen,
 		TrustedProxies:    s.cfg.TrustedProxies,
 		OneProxy:          s.cfg.oneProxy,

@@ -70,8 +70,9 @@ type Config struct {
 	oneProxy bool // set by normal: TrustedProxies is the default
 
 	// For tests.
-	limits *stopLimits   // bounds the steps of stopping; nil: the usual ones
-	opened func(*server) // called before the server serves requests; may be nil
+	limits         *stopLimits   // bounds the steps of stopping; nil: the usual ones
+	maxConnections int           // zero: the usual number
+	opened         func(*server) // called before the server serves requests; may be nil
 }
 
 // Reach is who can reach a server with this configuration.

@@ -12,13 +12,9 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 const (
-	maxConnections = 10_000 // beyond it new ones wait to be accepted
-
 	readHeaderTimeout = 5 * time.Second  // a slow header is an attack
 	readTimeout       = 30 * time.Second // 1 MiB over a slow connection
 	writeTimeout      = 60 * time.Second // longer than any wait that a request can set
@@ -65,8 +61,7 @@ func urlOf(l net.Listener, secure bool) string {
 	return scheme + "://" + netip.AddrPortFrom(host, at.Port()).String()
 }
 
-func bound(l net.Listener, shown *certificate) net.Listener {
-	l = netutil.LimitListener(l, maxConnections)
+func secured(l net.Listener, shown *certificate) net.Listener {
 	if shown == nil {
 		return l
 	}
@@ -81,6 +76,7 @@ func newHTTPServer(ctx context.Context, handler http.Handler, log *slog.Logger) 
 	return &http.Server{
 		Handler:           handler,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withConnection,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

@@ -73,7 +73,7 @@ func (s *server) openNode() (err error) {
 		scheme = "http://"
 	}
 	s.nodeURL = cmp.Or(strings.TrimSuffix(s.cfg.NodeURL, "/"), scheme+s.nodeListener.Addr().String())
-	s.nodeListener = bound(s.nodeListener, nil)
+	s.nodeListener = s.limitConnections(s.nodeListener)
 	return nil
 }
 
