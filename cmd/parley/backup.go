@@ -244,7 +244,7 @@ be running. A server migrates by itself when it starts.
 With --to, copy the data of the data directory into an empty PostgreSQL database, or back into an empty data directory
 with "--to file". The source is not changed. Copy secret.key and the files of messages (media) yourself.`,
 		Example: `  parley migrate
-  parley migrate --data /var/lib/parley --to postgres://parley@db.example.com/parley`,
+  parley migrate --data /var/lib/parley --to 'postgres://parley@db.example.com/parley?sslmode=verify-full'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to != "" {
 				return c.migrateTo(cmd.Context(), to)

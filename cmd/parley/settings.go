@@ -86,8 +86,8 @@ const (
 var settingTable = []setting{
 	{key: keyData, fallback: "./.parley", about: "the data directory"},
 	{key: keyConfig, about: "the configuration file (default: parley.toml in the data directory)"},
-	{key: keyDatabase, about: "the address of a PostgreSQL database, which several nodes may share: postgres://user@host/name " +
-		"(default: a file in the data directory)", secret: true},
+	{key: keyDatabase, about: "the address of a PostgreSQL database, which several nodes may share: " +
+		"postgres://user@host/name?sslmode=verify-full (default: a file in the data directory)", secret: true},
 	{key: keySecretKey, about: "the file with the key that all nodes share (default: secret.key in the data directory)"},
 	{key: keyNodeListen, about: "the address for requests of other nodes: 10.0.0.11:7276 (default: on this machine only)"},
 	{key: keyNodeURL, about: "how other nodes reach this one: https://node1.internal:7276 (default: from --node-listen)"},

@@ -69,8 +69,7 @@ func TestCluster(t *testing.T) {
 func secretsFor(t *testing.T, p *postgres) string {
 	t.Helper()
 	dir := t.TempDir()
-	database := fmt.Sprintf("postgres://parley:one@127.0.0.1:%d,127.0.0.1:%d/parley?target_session_attrs=read-write", p.primary, p.standby)
-	for name, text := range map[string]string{"database": database, "secret.key": run(t, "openssl", "rand", "-base64", "32")} {
+	for name, text := range map[string]string{"database": p.url(), "secret.key": run(t, "openssl", "rand", "-base64", "32")} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o400); err != nil {
 			t.Fatal(err)
 		}

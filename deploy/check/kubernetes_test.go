@@ -204,6 +204,10 @@ func checkEnvironment(t *testing.T, m manifests, c core.Container) {
 			t.Errorf("%s is %s, which the Secret does not have", name, env[name])
 		}
 	}
+	_, root, _ := strings.Cut(m.secret.StringData["database"], "sslrootcert=/run/secrets/parley/")
+	if _, ok := m.secret.StringData[root]; !ok {
+		t.Errorf("the address of the database names the file %q, which the Secret does not have", root)
+	}
 	// A volume belongs to a group, and Parley wants a directory of its own.
 	if filepath.Dir(env["PARLEY_DATA"]) != "/data" || filepath.Dir(env["PARLEY_MEDIA"]) != "/media" {
 		t.Errorf("data is in %s and media in %s, but the volumes are /data and /media", env["PARLEY_DATA"], env["PARLEY_MEDIA"])

@@ -62,6 +62,33 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
+// TestDatabasesAreVerified fails on an example whose connection to PostgreSQL others could read, or answer in its place.
+func TestDatabasesAreVerified(t *testing.T) {
+	texts := files(t)
+	pages, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range pages {
+		texts[page] = read(t, root, filepath.Join("docs", filepath.Base(page)))
+	}
+	found := 0
+	for file, text := range texts {
+		for line := range strings.Lines(text) {
+			if !strings.Contains(line, "postgres://p") { // others are left out, as …
+				continue
+			}
+			found++
+			if !strings.Contains(line, "sslmode=verify-full") {
+				t.Errorf("%s: %s", file, line)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d addresses, which cannot be all", found)
+	}
+}
+
 // TestSettingsExist fails on a variable that Parley does not read.
 func TestSettingsExist(t *testing.T) {
 	source := settings(t)

@@ -52,10 +52,18 @@ func newPostgres(t *testing.T) *postgres {
 			t.Fatal(err)
 		}
 	}
-	p.env = []string{"PATH=" + p.path + ":" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + dir, "PGHOST=" + dir,
+	// As in docs/deploy.md, for the addresses here.
+	runCmd(t, p.cmd(t.Context(), nil, "/usr/bin/openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt",
+		"ec_paramgen_curve:prime256v1", "-days", "2", "-subj", "/CN=postgres", "-addext", "subjectAltName=IP:127.0.0.1",
+		"-keyout", filepath.Join(dir, "postgres.key"), "-out", p.certificate()))
+	p.env = []string{"CERTIFICATE_FILE=" + p.certificate(), "CERTIFICATE_KEY_FILE=" + filepath.Join(dir, "postgres.key"),
+		"PATH=" + p.path + ":" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + dir, "PGHOST=" + dir,
 		"POSTGRES_USER=parley", "POSTGRES_DB=parley", "REPLICATION_PASSWORD_FILE=" + filepath.Join(dir, "replication")}
 	return p
 }
+
+// certificate is the file with the certificate of both servers.
+func (p *postgres) certificate() string { return filepath.Join(p.dir, "postgres.crt") }
 
 // cmd makes a command of PostgreSQL's user with more variables.
 func (p *postgres) cmd(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
@@ -73,11 +81,16 @@ func (p *postgres) cmd(ctx context.Context, env []string, name string, args ...s
 func (p *postgres) sql(ctx context.Context, statement string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, hang)
 	defer cancel()
-	url := fmt.Sprintf("postgres://parley:one@127.0.0.1:%d,127.0.0.1:%d/parley?target_session_attrs=read-write", p.primary, p.standby)
 	cmd := p.cmd(ctx, nil, "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
-		"--command="+statement, url)
+		"--command="+statement, p.url()+"&target_session_attrs=read-write")
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), errors.Join(ctx.Err(), err)
+}
+
+// url is the address of both servers.
+func (p *postgres) url() string {
+	return fmt.Sprintf("postgres://parley:one@127.0.0.1:%d,127.0.0.1:%d/parley?sslmode=verify-full&sslrootcert=%s", p.primary, p.standby,
+		p.certificate())
 }
 
 // startPrimary does what the official image does at the first start of a database, and starts it.
@@ -130,8 +143,9 @@ func TestPostgres(t *testing.T) {
 
 	stopStandby := p.startStandby()
 	eventually(t, "the standby is synchronous", func() error {
-		out, err := p.sql(t.Context(), "SELECT application_name || ' ' || sync_state FROM pg_stat_replication")
-		if err == nil && out != "standby sync" {
+		out, err := p.sql(t.Context(), "SELECT application_name || ' ' || sync_state || ' ' || ssl FROM pg_stat_replication "+
+			"JOIN pg_stat_ssl USING (pid)")
+		if err == nil && out != "standby sync true" {
 			err = errors.New(out)
 		}
 		return err

@@ -6,7 +6,7 @@ if [ ! -e "$PGDATA" ]; then
     # The copy gets its name when it is complete. An interrupted one is made again.
     rm -rf "$PGDATA.draft"
     PGPASSWORD=$(cat "$REPLICATION_PASSWORD_FILE") pg_basebackup \
-        --dbname="host=$PRIMARY port=${PRIMARY_PORT:-5432} user=replicator" --pgdata="$PGDATA.draft" \
+        --dbname="host=$PRIMARY port=${PRIMARY_PORT:-5432} user=replicator sslmode=verify-full sslrootcert=$CERTIFICATE_FILE" --pgdata="$PGDATA.draft" \
         --write-recovery-conf --wal-method=stream --slot=standby --checkpoint=fast
     mv "$PGDATA.draft" "$PGDATA"
 fi

@@ -127,6 +127,10 @@ func (s *server) joinCluster(ctx context.Context) error {
 	if err := s.node.Join(ctx, db); err != nil {
 		return err
 	}
+	e := s.node.Exposure()
+	if f, exposed := (doctor.Postgres{Plain: e.Plain, Unverified: e.Unverified}).LookAtConnection(); exposed {
+		s.log.Warn("the connection to the database "+f.Found, "remedy", f.Remedy)
+	}
 	s.data.Tokens, err = token.Open(ctx, db, keyring)
 	return err
 }

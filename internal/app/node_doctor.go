@@ -81,7 +81,8 @@ func (c Config) inspect(ctx context.Context) ([]doctor.Finding, []doctor.Node, e
 		return nil, nil, c.explainDatabase(err)
 	}
 	findings := doctor.Postgres{Address: sqldb.Redacted(c.Database), Version: found.Version, Size: found.Size,
-		Commit: found.Commit, Standbys: found.Standbys, Ahead: found.Ahead}.Look()
+		Commit: found.Commit, Standbys: found.Standbys, Ahead: found.Ahead,
+		Plain: found.Exposure.Plain, Unverified: found.Exposure.Unverified}.Look()
 	if err := c.checkKeyFile(found.KeyPrint); err != nil {
 		findings = append(findings, doctor.Finding{Check: "key", Level: doctor.Problem, Found: err.Error()})
 		return findings, toDoctorNodes(found.Nodes), nil // none would answer

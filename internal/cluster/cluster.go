@@ -133,6 +133,7 @@ type Cluster struct {
 	notifier *pgx.Conn     // of the notifications
 	ownPID   atomic.Uint32 // of the notifier's session
 	channel  string        // of NOTIFY
+	exposure sqldb.Exposure
 
 	moving sync.Mutex // held while shards are acquired or released
 
@@ -169,6 +170,7 @@ func (c *Cluster) Join(ctx context.Context, db *store.DB) error {
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
+	c.exposure = sqldb.ExposureOf(c.conn)
 	var schema string
 	if err := c.conn.QueryRow(ctx, `SELECT current_schema()`).Scan(&schema); err != nil {
 		return err
@@ -375,6 +377,9 @@ func (c *Cluster) ClockOffset() time.Duration {
 func (c *Cluster) Now() time.Time { return time.Now().Add(-c.ClockOffset()) }
 
 func (c *Cluster) ID() int64 { return c.id.Load() }
+
+// Exposure is that of the connection with which this node joined.
+func (c *Cluster) Exposure() sqldb.Exposure { return c.exposure }
 
 // Draining reports whether this node must release its shards.
 func (c *Cluster) Draining() bool {

@@ -20,8 +20,9 @@ type Inspection struct {
 	Size             int64
 	Commit, Standbys string        // synchronous_commit, synchronous_standby_names
 	Ahead            time.Duration // how far the clock of this machine is ahead of the database's
-	KeyPrint         []byte        // nil: no node has joined yet
-	Nodes            []Node        // by id; Self is not set
+	Exposure         sqldb.Exposure
+	KeyPrint         []byte // nil: no node has joined yet
+	Nodes            []Node // by id; Self is not set
 }
 
 // Inspect reads the state of a database in a session of its own. It changes nothing.
@@ -33,6 +34,7 @@ func Inspect(ctx context.Context, database string) (i Inspection, err error) {
 		return i, err
 	}
 	defer conn.Close(context.Background())
+	i.Exposure = sqldb.ExposureOf(conn)
 	var now time.Time
 	var exists bool
 	began := time.Now()

@@ -22,6 +22,8 @@ type Postgres struct {
 	Commit, Standbys string // synchronous_commit, synchronous_standby_names
 	// Ahead is how far the clock of this machine is ahead of the database's.
 	Ahead time.Duration
+	// Plain: on the way to the database, others can read and change everything. Unverified: others can answer in its place.
+	Plain, Unverified bool
 }
 
 // Look reports the database, its standby and its clock.
@@ -33,7 +35,23 @@ func (p Postgres) Look() []Finding {
 			Found:  "none is synchronous: if the database's disk is lost, so are its newest messages",
 			Remedy: "set synchronous_standby_names, unless your provider replicates the disk"})
 	}
+	if f, exposed := p.LookAtConnection(); exposed {
+		findings = append(findings, f)
+	}
 	return append(findings, databaseClock(p.Ahead))
+}
+
+// LookAtConnection reports a connection to another machine that others on the network can use.
+func (p Postgres) LookAtConnection() (f Finding, exposed bool) {
+	f = Finding{Check: "database connection", Level: Warning, Remedy: "add sslmode=verify-full to --database, and sslrootcert if the " +
+		"certificate of the database is from an authority of your own"}
+	switch {
+	case p.Plain:
+		f.Found = "is not encrypted, or need not be: others on the network could read messages and keys, and change them"
+	case p.Unverified:
+		f.Found = "is encrypted, but the certificate of the database is not checked: others on the network could answer in its place"
+	}
+	return f, p.Plain || p.Unverified
 }
 
 // MaxNodeClock is how far the clock of a node may be from the database's.

@@ -46,6 +46,20 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
+func TestExposedDatabase(t *testing.T) {
+	for want, p := range map[string]Postgres{
+		"warning database connection: is not encrypted": {Plain: true, Unverified: true},
+		"is encrypted, but the certificate":             {Unverified: true},
+	} {
+		if got := said(p.Look()); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if got := said(Postgres{}.Look()); strings.Contains(got, "connection") {
+		t.Error(got)
+	}
+}
+
 func TestNodes(t *testing.T) {
 	own := Node{ID: 5, URL: "http://10.0.0.5:7276", Self: true, Shards: 64}
 	other := Node{ID: 6, URL: "http://10.0.0.6:7276", Shards: 64}

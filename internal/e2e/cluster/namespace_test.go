@@ -171,6 +171,9 @@ func TestNodePartitionedFromDatabase(t *testing.T) {
 func TestNodesPartitionedFromEachOther(t *testing.T) {
 	lab := newLab(t)
 	lab.balanced()
+	if out := lab.all[0].output("doctor"); !strings.Contains(out, "! database connection") {
+		t.Errorf("the doctor does not find that the database is on another machine, without TLS:\n%s", out)
+	}
 	l := startLoad(t, lab.nodes)
 	l.progress()
 	for i := range times(t, "PARLEY_NODE_PARTITIONS") {
