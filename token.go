@@ -33,6 +33,7 @@ type Token struct {
 
 	LastUsedFrom string // an address; empty: not known
 	UserAgent    string // what the program that last used it calls itself; empty: not known
+	SignedBy     string // the id of the signing key; no other key may verify it
 }
 
 type TokenUse struct {
@@ -53,7 +54,7 @@ func (t Token) Subject() string {
 	return string(t.Kind)
 }
 
-// SigningKey is a key that signs tokens. The newest signs; the others still verify.
+// SigningKey is a key that signs tokens. The newest signs; the others still verify the tokens that they signed, until they are retired.
 type SigningKey struct {
 	ID        string // the "kid" of the tokens that it signed
 	Public    []byte // Ed25519

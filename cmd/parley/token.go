@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -129,18 +130,37 @@ func (c *cli) tokenRevoke() *cobra.Command {
 }
 
 func (c *cli) tokenRotateKey() *cobra.Command {
-	return &cobra.Command{
+	var retire, keep bool
+	cmd := &cobra.Command{
 		Use:   "rotate-key",
 		Short: "Sign new tokens with a new key; existing tokens stay valid",
 		Example: `  parley token rotate-key
-  parley token rotate-key --data /var/lib/parley`,
+  parley token rotate-key --retire   # a backup leaked: end every token that an older key signed`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if keep && !retire {
+				return fail(exitUsage, "--keep-current is only for --retire")
+			}
 			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				if _, err := api.Post(ctx, client.Path("signing-key", "rotate"), nil, nil); err != nil {
-					return err
+				var done struct {
+					Ended []parley.Token `json:"ended"`
+				}
+				r, err := api.Post(ctx, client.Path("signing-key", "rotate"), map[string]any{"retire": retire, "keep_current": keep}, &done)
+				if err != nil || c.json {
+					return errors.Join(err, c.print(r.Data, ""))
+				}
+				if retire {
+					var rows [][]any
+					for _, t := range done.Ended {
+						rows = append(rows, []any{t.ID, t.Name, t.Kind, t.Channel})
+					}
+					c.printTable([]any{"ended", "name", "kind", "channel"}, rows)
+					return c.done("older signing keys are retired; tokens that ended: %d", len(done.Ended))
 				}
 				return c.done("new tokens are signed with a new key")
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&retire, "retire", false, "remove older keys, and revoke and list the tokens that they signed")
+	cmd.Flags().BoolVar(&keep, "keep-current", false, "with --retire: make no new key, so that tokens of the present one stay valid")
+	return cmd
 }

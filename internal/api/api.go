@@ -264,7 +264,7 @@ func manageRoutes(m *router, s *server) {
 	m.add("POST /api/manage/tokens", ofAdmin, body, handleCreated(s.createToken))
 	m.add("PATCH /api/manage/tokens/{id}", ofAdmin, body, handle(s.changeToken))
 	m.add("DELETE /api/manage/tokens/{id}", ofAdmin, nothing, handle(s.revokeToken))
-	m.add("POST /api/manage/signing-key/rotate", ofAdmin, nothing, handle(s.rotateSigningKey))
+	m.add("POST /api/manage/signing-key/rotate", ofAdmin, optionalBody, handle(s.rotateSigningKey))
 	m.add("POST /api/manage/sign-in-link", ofAdmin, optionalBody, handle(s.makeSignInLink))
 	m.add("GET /api/manage/audit", ofAdmin, query, handle(s.listAudit))
 	m.add("GET /api/manage/alerts", ofAdmin, query, handle(s.listAlerts))

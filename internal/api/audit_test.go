@@ -86,6 +86,14 @@ func TestAuditOfTokens(t *testing.T) {
 	if lines, _ := e.auditLog("?action=token.&limit=1"); len(lines) != 1 || !strings.HasPrefix(lines[0], "token.rotate_key key_") {
 		t.Errorf("newest: %v", lines)
 	}
+	owner := e.token(parley.Token{Kind: parley.AdminToken, Role: parley.Owner})
+	ended := e.call("POST", "/api/manage/signing-key/rotate", e.admin, m{"retire": true, "keep_current": true}).want(t, 200)["ended"].([]any)
+	e.call("GET", "/api/manage/me", e.admin, nil).want(t, 401)
+	e.admin = owner
+	_, rows = e.auditLog("?action=token.rotate_key&limit=1")
+	if len(ended) == 0 || len(rows[0].(m)["after"].(m)["ended"].([]any)) != len(ended) {
+		t.Errorf("ended %v, log: %v", ended, rows)
+	}
 }
 
 // TestAuditIsInTheTransaction: an act that cannot be logged does not happen.

@@ -139,10 +139,37 @@ func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 	return ok("Token revoked", tokenOf(t)), err
 }
 
-// rotateSigningKey creates a new key for new tokens. Existing tokens stay valid.
+type rotatedKey struct {
+	Key   string     `json:"key"`
+	Ended []tokenRow `json:"ended"`
+}
+
+type auditedRotation struct {
+	Retired bool             `json:"retired"`
+	Ended   []parley.TokenID `json:"ended"`
+}
+
+// rotateSigningKey creates a new key for new tokens. Existing tokens stay valid unless the older keys are retired.
 func (s *server) rotateSigningKey(ctx context.Context, r *request) (any, error) {
-	err := s.Tokens.Rotate(ctx, func(tx *store.Tx, id string) error { return r.auditTx(ctx, tx, change{object: id}) })
-	return ok("New tokens are signed with a new key.", struct{}{}), err
+	rotation := token.Rotation{Retire: r.Bool("retire", false), KeepCurrent: r.Bool("keep_current", false)}
+	if rotation.KeepCurrent && !rotation.Retire {
+		r.Fail("keep_current", "is only for retire: without either, nothing would change.")
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	var done envelope
+	_, err := s.Tokens.Rotate(ctx, rotation, func(tx *store.Tx, id string, ended []parley.Token) error {
+		message := "New tokens are signed with a new key."
+		c := change{object: id}
+		if rotation.Retire {
+			message = fmt.Sprintf("Older signing keys are retired. Tokens that ended: %d.", len(ended))
+			c.after = auditedRotation{true, mapped(ended, func(t parley.Token) parley.TokenID { return t.ID })}
+		}
+		done = ok(message, rotatedKey{id, mapped(ended, tokenOf)})
+		return errors.Join(r.auditTx(ctx, tx, c), r.storeKey(ctx, tx, http.StatusOK, done))
+	})
+	return done, err
 }
 
 const SignInLife = 15 * time.Minute

@@ -7,7 +7,8 @@ import (
 	"parley"
 )
 
-const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at, last_used_from, user_agent, role`
+const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at, last_used_from, user_agent, role,
+	signed_by`
 
 // Tokens lists all tokens, oldest first.
 func (r Reader) Tokens(ctx context.Context) ([]parley.Token, error) {
@@ -35,17 +36,19 @@ func (r Reader) TokenNames(ctx context.Context, ids []parley.TokenID) (map[parle
 func scanToken(row scanner) (parley.Token, error) {
 	var t parley.Token
 	var created, expires, used, revoked int64
-	err := row.Scan(&t.ID, &t.Name, &t.Kind, &t.Channel, &created, &expires, &used, &revoked, &t.LastUsedFrom, &t.UserAgent, &t.Role)
+	err := row.Scan(&t.ID, &t.Name, &t.Kind, &t.Channel, &created, &expires, &used, &revoked, &t.LastUsedFrom, &t.UserAgent, &t.Role,
+		&t.SignedBy)
 	t.CreatedAt, t.ExpiresAt, t.LastUsedAt, t.RevokedAt = moment(created), moment(expires), moment(used), moment(revoked)
 	return t, err
 }
 
 // AddToken stores a new token.
 func (t *Tx) AddToken(_ context.Context, k parley.Token) error {
-	return t.revised(t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	return t.revised(t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT DO NOTHING`,
 		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
-		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent, string(k.Role)))
+		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent, string(k.Role),
+		k.SignedBy))
 }
 
 // UpdateToken stores the name and the role of a token.
@@ -84,6 +87,11 @@ func scanKey(row scanner) (parley.SigningKey, error) {
 func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
 	return t.revised(t.add(`INSERT INTO signing_key (`+keyColumns+`) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		k.ID, k.Public, k.Encrypted, millis(k.CreatedAt)))
+}
+
+// RemoveSigningKey removes a key: the tokens that it signed cannot be verified any more.
+func (t *Tx) RemoveSigningKey(_ context.Context, id string) error {
+	return t.revised(t.change(`DELETE FROM signing_key WHERE id = $1`, id))
 }
 
 const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at, role, name, token, ends_at,

@@ -23,27 +23,84 @@ type signingKeys struct {
 	jwks      []byte
 }
 
-// Rotate makes a new signing key. Tokens that older keys signed stay good. also stores more in the same transaction.
-func (a *Authority) Rotate(ctx context.Context, also ...func(tx *store.Tx, id string) error) error {
+// Rotation says what to do with the signing keys.
+type Rotation struct {
+	Retire      bool // remove the older keys, and revoke the tokens that they signed
+	KeepCurrent bool // make no new key: the present one stays
+}
+
+// Rotate makes a new signing key. Tokens that older keys signed stay valid unless those keys are retired; then it returns the tokens
+// that end. also stores more in the same transaction.
+func (a *Authority) Rotate(
+	ctx context.Context, r Rotation, also ...func(tx *store.Tx, id string, ended []parley.Token) error,
+) (ended []parley.Token, err error) {
+	k, err := a.newSigningKey()
+	if err != nil {
+		return nil, err
+	}
+	err = a.store.Tx(ctx, func(tx *store.Tx) error {
+		ended = nil
+		if !r.KeepCurrent {
+			if err := tx.AddSigningKey(ctx, k); err != nil {
+				return err
+			}
+		}
+		keys, err := tx.SigningKeys(ctx)
+		if err != nil {
+			return err
+		}
+		if r.Retire {
+			if ended, err = retire(ctx, tx, keys); err != nil {
+				return err
+			}
+		}
+		for _, store := range also {
+			err = errors.Join(err, store(tx, keys[0].ID, ended))
+		}
+		return err
+	})
+	a.clearCaches()
+	if err != nil {
+		return nil, fmt.Errorf("store signing key: %w", err)
+	}
+	return ended, a.readKeys(ctx)
+}
+
+func (a *Authority) newSigningKey() (parley.SigningKey, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make signing key: %w", err)
+		return parley.SigningKey{}, fmt.Errorf("make signing key: %w", err)
 	}
 	id := make([]byte, 8)
 	rand.Read(id) // never fails
 	k := parley.SigningKey{ID: "key_" + hex.EncodeToString(id), Public: public, CreatedAt: time.Now().UTC()}
 	k.Encrypted = a.keyring.Encrypt(private.Seed(), k.ID)
-	err = a.store.Tx(ctx, func(tx *store.Tx) error {
-		err := tx.AddSigningKey(ctx, k)
-		for _, store := range also {
-			err = errors.Join(err, store(tx, k.ID))
+	return k, nil
+}
+
+// retire removes all keys but the first, and revokes the tokens that another key signed, with their console sessions.
+func retire(ctx context.Context, tx *store.Tx, keys []parley.SigningKey) (ended []parley.Token, err error) {
+	for _, k := range keys[1:] {
+		if err := tx.RemoveSigningKey(ctx, k.ID); err != nil {
+			return nil, err
 		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("store signing key: %w", err)
 	}
-	return a.readKeys(ctx)
+	tokens, err := tx.Tokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	for _, t := range tokens {
+		if t.SignedBy == keys[0].ID || !t.Active(now) {
+			continue
+		}
+		if err := errors.Join(tx.RevokeToken(ctx, t.ID, now), tx.EndTickets(ctx, t.ID, now)); err != nil {
+			return nil, err
+		}
+		t.RevokedAt = now
+		ended = append(ended, t)
+	}
+	return ended, nil
 }
 
 // readKeys reads the keys from the store. Only the newest secret is decrypted: the others no longer sign.

@@ -2,7 +2,7 @@
 //
 // Invariants:
 //
-//   - A token is valid only while its id is listed in the store.
+//   - A token is valid only while its id is listed in the store, and only if the key that is stored with it signed it.
 //   - A token itself is never stored.
 //   - Only our own keys verify a token: headers that bring a key or ask for another rule are rejected.
 //   - A revoked token is rejected at once: Revoke clears the cache.
@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,7 +61,8 @@ func Open(ctx context.Context, store *store.DB, keyring *encrypt.Keyring) (*Auth
 	if a.keys.Load().signing != nil {
 		return a, nil
 	}
-	return a, a.Rotate(ctx)
+	_, err := a.Rotate(ctx, Rotation{})
+	return a, err
 }
 
 // Close waits for pending writes. Verify may still be called meanwhile.
@@ -93,7 +95,7 @@ func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(*sto
 	if !t.ExpiresAt.IsZero() {
 		t.ExpiresAt = t.ExpiresAt.UTC().Truncate(time.Second) // the precision of the claim
 	}
-	if signed, err = a.sign(t); err != nil {
+	if signed, err = a.sign(&t); err != nil {
 		return "", err
 	}
 	err = a.store.Tx(ctx, func(tx *store.Tx) error {
@@ -104,12 +106,18 @@ func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(*sto
 				return err
 			}
 		}
+		if err := checkKey(ctx, tx, t.SignedBy); err != nil {
+			return err
+		}
 		err := tx.AddToken(ctx, t)
 		for _, store := range also {
 			err = errors.Join(err, store(tx, t))
 		}
 		return err
 	})
+	if errors.Is(err, errRetired) {
+		err = errors.Join(err, a.readKeys(ctx))
+	}
 	if err != nil {
 		return "", fmt.Errorf("store token: %w", err)
 	}
@@ -143,7 +151,20 @@ func checkRole(t parley.Token) error {
 	return err
 }
 
-func (a *Authority) sign(t parley.Token) (string, error) {
+// errRetired happens when another node retires the key between the signature and the transaction.
+var errRetired = parley.Errorf(parley.Unavailable, "The signing key was replaced just now. Try again.")
+
+// checkKey checks that a signing key was not retired meanwhile.
+func checkKey(ctx context.Context, tx *store.Tx, id string) error {
+	keys, err := tx.SigningKeys(ctx)
+	if err == nil && !slices.ContainsFunc(keys, func(k parley.SigningKey) bool { return k.ID == id }) {
+		return errRetired
+	}
+	return err
+}
+
+// sign returns the signed token, and notes in t which key signed it.
+func (a *Authority) sign(t *parley.Token) (string, error) {
 	c := &claims{Kind: t.Kind, Channel: t.Channel}
 	c.Issuer, c.Subject, c.ID, c.IssuedAt = issuer, t.Subject(), string(t.ID), jwt.NewNumericDate(t.CreatedAt)
 	if !t.ExpiresAt.IsZero() {
@@ -151,7 +172,7 @@ func (a *Authority) sign(t parley.Token) (string, error) {
 	}
 	ring := a.keys.Load()
 	j := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
-	j.Header["kid"] = ring.signingID
+	t.SignedBy, j.Header["kid"] = ring.signingID, ring.signingID
 	signed, err := j.SignedString(ring.signing)
 	if err != nil {
 		return "", fmt.Errorf("sign token: %w", err)

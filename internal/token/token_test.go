@@ -161,7 +161,7 @@ func TestRotateUnderLoad(t *testing.T) {
 		})
 	}
 	for range 5 {
-		if err := a.Rotate(t.Context()); err != nil {
+		if _, err := a.Rotate(t.Context(), Rotation{}); err != nil {
 			t.Fatal(err)
 		}
 		a.Refresh(t.Context())
@@ -174,6 +174,49 @@ func TestRotateUnderLoad(t *testing.T) {
 	if got := strings.Count(string(a.JWKS()), `"kid"`); got != 6 {
 		t.Errorf("JWKS has %d keys, want 6", got)
 	}
+}
+
+// TestOldKeyForgesNothing: somebody who got an old key, from a backup, can sign the id of a newer token with it.
+func TestOldKeyForgesNothing(t *testing.T) {
+	a, _ := newAuthority(t)
+	leaked, leakedID := a.keys.Load().signing, a.keys.Load().signingID
+	old := issue(t, a, parley.Token{Kind: parley.GlobalToken})
+	if ended, err := a.Rotate(t.Context(), Rotation{}); err != nil || ended != nil {
+		t.Fatalf("rotated: %v ended, %v", ended, err)
+	}
+	good := issue(t, a, parley.Token{Kind: parley.AdminToken})
+	header, claims := parts(t, good)
+	header["kid"] = leakedID
+	forged := signEd(header, claims, leaked)
+	refused(t, a, forged)
+	verify(t, a, old)
+	verify(t, a, good)
+
+	ended, err := a.Rotate(t.Context(), Rotation{Retire: true, KeepCurrent: true})
+	if err != nil || len(ended) != 1 || ended[0].Kind != parley.GlobalToken || ended[0].RevokedAt.IsZero() {
+		t.Fatalf("ended %+v, %v; want the old token", ended, err)
+	}
+	refused(t, a, old)
+	refused(t, a, forged)
+	verify(t, a, good)
+	if strings.Contains(string(a.JWKS()), leakedID) {
+		t.Error("the retired key is still published")
+	}
+
+	// Retired at once: everything ends, and an authority that has not heard of it signs nothing that is refused later.
+	other, err := Open(t.Context(), a.store, a.keyring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if ended, err = a.Rotate(t.Context(), Rotation{Retire: true}); err != nil || len(ended) != 1 {
+		t.Fatalf("ended %+v, %v", ended, err)
+	}
+	refused(t, a, good)
+	if _, err := other.Issue(t.Context(), parley.Token{Kind: parley.GlobalToken}); parley.CodeOf(err) != parley.Unavailable {
+		t.Errorf("signed with a retired key: %v", err)
+	}
+	verify(t, a, issue(t, other, parley.Token{Kind: parley.GlobalToken}))
 }
 
 func TestKeysSurviveReopening(t *testing.T) {

@@ -112,7 +112,7 @@ func wellFormed(raw string) bool {
 // check verifies the signature and the claims, and that the store lists just this token.
 func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parley.Token, error) {
 	c := &claims{}
-	_, err := a.parser.ParseWithClaims(raw, c, a.verificationKey) // looks at the claims only after the signature
+	parsed, err := a.parser.ParseWithClaims(raw, c, a.verificationKey) // looks at the claims only after the signature
 	switch {
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return parley.Token{}, errExpired
@@ -129,6 +129,8 @@ func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parle
 		return parley.Token{}, errNotValid(ErrSigned)
 	case err != nil:
 		return parley.Token{}, errUnchecked(err)
+	case t.SignedBy != parsed.Header["kid"]: // an old key that leaked must not forge newer tokens
+		return parley.Token{}, errNotValid(ErrSigned)
 	case t.Kind != c.Kind || t.Channel != c.Channel || t.Subject() != c.Subject || !t.RevokedAt.IsZero():
 		return parley.Token{}, errNotValid(ErrSigned)
 	case !t.Active(now):

@@ -301,6 +301,8 @@ func rotatedKeys(t *testing.T, e *parleytest.Env) {
 	before := e.CreateToken("global", "")
 	oldKey := wantSigned(t, e, before)
 	e.Post("/api/manage/signing-key/rotate", "", parleytest.As(before)).Expect(http.StatusForbidden)
+	e.Post("/api/manage/signing-key/rotate", `{"keep_current":true}`, parleytest.As(e.Admin)).ExpectError(http.StatusUnprocessableEntity,
+		"only for retire")
 	e.Post("/api/manage/signing-key/rotate", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	if now := keySet(t, e); len(now) != len(old)+1 {
 		t.Errorf("%d keys are published, want %d", len(now), len(old)+1)
