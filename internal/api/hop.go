@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// hopHeader has the hop of a forwarded request, a dot and its signature, both in base64. In the response of a node that does
-	// not accept the hop, it is not empty.
+	// hopHeader has the hop of a forwarded request and its signatures, in base64, with dots between. In the response of a node that
+	// does not accept the hop, it is not empty.
 	hopHeader = "Parley-Hop"
 
 	// hopLife is how long a hop is valid. Its time is by the database's clock.
@@ -91,7 +91,7 @@ func (rt *route) forwardedHeader(r *request, to *otherNode) http.Header {
 
 // hopSigner signs requests for other nodes, and verifies those of others, with keys that only nodes have.
 type hopSigner struct {
-	keys [][]byte // the first signs, all verify
+	keys [][]byte // one for each line of secret.key: all sign, and one that the other node knows is enough
 	seen nonces
 }
 
@@ -99,12 +99,15 @@ type hopSigner struct {
 func (s *hopSigner) sign(req *http.Request, h hop) {
 	text, _ := json.Marshal(h) // it has no value that JSON has not
 	encoded := base64.RawURLEncoding.EncodeToString(text)
-	signature := signHop(s.keys[0], req.Method, req.URL.RequestURI(), req.Header, encoded)
-	req.Header.Set(hopHeader, encoded+"."+base64.RawURLEncoding.EncodeToString(signature))
+	signed := encoded
+	for _, key := range s.keys {
+		signed += "." + signHop(key, req.Method, req.URL.RequestURI(), req.Header, encoded)
+	}
+	req.Header.Set(hopHeader, signed)
 }
 
 // signHop signs everything that the other node may read, except the body, whose hash is in the hop. No part has a line break.
-func signHop(key []byte, method, uri string, header http.Header, encoded string) []byte {
+func signHop(key []byte, method, uri string, header http.Header, encoded string) string {
 	mac := hmac.New(sha256.New, key)
 	io.WriteString(mac, method+"\n"+uri+"\n"+encoded+"\n")
 	for _, name := range forwardedHeaders {
@@ -112,7 +115,7 @@ func signHop(key []byte, method, uri string, header http.Header, encoded string)
 			io.WriteString(mac, name+": "+value+"\n")
 		}
 	}
-	return mac.Sum(nil)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 var (
@@ -141,10 +144,11 @@ func (s *hopSigner) receive(hr *http.Request, self int64, now time.Time) (h hop,
 
 // verify returns the hop of a request, if a node signed it.
 func (s *hopSigner) verify(hr *http.Request) (h hop, err error) {
-	encoded, signed, _ := strings.Cut(headerOf(hr.Header, hopHeader), ".")
-	signature, err := base64.RawURLEncoding.DecodeString(signed)
-	if err != nil || !slices.ContainsFunc(s.keys, func(key []byte) bool {
-		return hmac.Equal(signature, signHop(key, hr.Method, hr.RequestURI, hr.Header, encoded))
+	parts := strings.Split(headerOf(hr.Header, hopHeader), ".")
+	encoded, signatures := parts[0], parts[1:]
+	if !slices.ContainsFunc(s.keys, func(key []byte) bool {
+		right := []byte(signHop(key, hr.Method, hr.RequestURI, hr.Header, encoded))
+		return slices.ContainsFunc(signatures, func(s string) bool { return hmac.Equal([]byte(s), right) })
 	}) {
 		return h, errNoHop
 	}

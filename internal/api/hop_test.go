@@ -117,6 +117,28 @@ func TestForwardedRequests(t *testing.T) {
 	}
 }
 
+// TestHopsWhileKeysChange signs and verifies hops with different lines of secret.key.
+func TestHopsWhileKeysChange(t *testing.T) {
+	old, new, foreign := []byte("old"), []byte("new"), []byte("foreign")
+	for _, c := range []struct {
+		one, other [][]byte
+		accepted   bool
+	}{
+		{[][]byte{new, old}, [][]byte{old}, true},
+		{[][]byte{old}, [][]byte{new, old}, true},
+		{[][]byte{new, old}, [][]byte{new}, true},
+		{[][]byte{new}, [][]byte{new, old}, true},
+		{[][]byte{new}, [][]byte{old}, false},
+		{[][]byte{new, old}, [][]byte{foreign}, false},
+	} {
+		hr := httptest.NewRequest("POST", "/api/send-message/text", strings.NewReader(hopBody))
+		(&hopSigner{keys: c.one}).sign(hr, validHop())
+		if _, _, err := (&hopSigner{keys: c.other}).receive(hr, 7, time.Now()); (err == nil) != c.accepted {
+			t.Errorf("signed with %s, verified with %s: %v", c.one, c.other, err)
+		}
+	}
+}
+
 // TestNonces remembers nonces for longer than a hop is valid, and a bounded number of them.
 func TestNonces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

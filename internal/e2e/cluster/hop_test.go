@@ -91,7 +91,8 @@ func TestCapturedNodeRequests(t *testing.T) {
 	var owner int
 	c.eventually("a node forwards a message to the other", func() bool {
 		for _, at := range c.all {
-			status, _, _, err := c.call(at, http.MethodPost, send, c.global, "one", `{"contact_id":"`+number+`@c.us","message":"halo"}`, "the-same-key")
+			body := `{"contact_id":"` + number + `@c.us","message":"halo"}`
+			status, _, _, err := c.call(at, http.MethodPost, send, c.global, "one", body, "the-same-key")
 			if err != nil || status != http.StatusOK {
 				return false
 			}
