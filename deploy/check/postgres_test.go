@@ -96,7 +96,7 @@ func (p *postgres) url() string {
 // startPrimary does what the official image does at the first start of a database, and starts it.
 func (p *postgres) startPrimary() (stop func(syscall.Signal) error) {
 	t, ctx, data := p.t, p.t.Context(), filepath.Join(p.dir, "primary")
-	runCmd(t, p.cmd(ctx, nil, "initdb", "--pgdata="+data, "--username=parley", "--pwfile="+filepath.Join(p.dir, "password"),
+	runCmd(t, p.cmd(ctx, nil, "initdb", "--pgdata="+data, "--encoding=UTF8", "--username=parley", "--pwfile="+filepath.Join(p.dir, "password"),
 		"--auth-host=scram-sha-256", "--auth-local=trust"))
 	conf := fmt.Sprintf("unix_socket_directories = '%s'\nlisten_addresses = '127.0.0.1'\nfsync = off\n", p.dir)
 	env := []string{"PGDATA=" + data, fmt.Sprintf("PGPORT=%d", p.primary)}
