@@ -57,7 +57,7 @@ var arrows = map[string][]string{
 		"internal/feed", "internal/gateway", "internal/mcp", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/encrypt",
 		"internal/store", "internal/store/sqldb", "internal/token", "internal/wait"},
-	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics",
+	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/confine", "internal/console", "internal/diagnostics",
 		"internal/doctor", "internal/mcp", "internal/media", "internal/wait"},
 
 	"internal/network/whatsapp": {".", "internal/network", "internal/network/whatsapp/keystore", "internal/store/sqldb",

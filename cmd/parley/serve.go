@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"io"
 	"log/slog"
 	"math"
@@ -13,6 +14,7 @@ import (
 
 	"parley/internal/app"
 	"parley/internal/callback"
+	"parley/internal/confine"
 )
 
 // serverSettings are the flags of commands that run a server.
@@ -35,11 +37,19 @@ a certificate, or put a TLS proxy in front and pass --behind-proxy.`,
 			if err != nil {
 				return err
 			}
-			return app.Run(cmd.Context(), cfg)
+			return c.run(cmd.Context(), cfg)
 		},
 	}
 	settingFlags(cmd.Flags(), serverSettings...)
 	return cmd
+}
+
+// run runs a server. Its memory holds keys, which no other process of this user needs: ffmpeg is one.
+func (c *cli) run(ctx context.Context, cfg app.Config) error {
+	if err := confine.HideMemory(); err != nil {
+		cfg.Log.Warn("other processes of this user can read the memory of this one", "error", err)
+	}
+	return app.Run(ctx, cfg)
 }
 
 func (c *cli) dir() app.Dir { return app.Dir(c.set.text(keyData)) }
@@ -194,7 +204,7 @@ browser.`,
 					cfg.Open = c.openBrowser
 				}
 			}
-			return app.Run(cmd.Context(), cfg)
+			return c.run(cmd.Context(), cfg)
 		},
 	}
 	settingFlags(cmd.Flags(), serverSettings...)

@@ -2,9 +2,12 @@
 
 package confine
 
-// From linux/audit.h and asm/unistd.h.
-const (
-	auditArch          = 0xc00000b7
-	sysProcessVMReadv  = 270
-	sysProcessVMWritev = 271
-)
+import "golang.org/x/sys/unix"
+
+const auditArch = unix.AUDIT_ARCH_AARCH64
+
+// deniedHere are further names of denied calls on this architecture.
+var deniedHere = []uint32{unix.SYS_RENAMEAT}
+
+// opening are the calls that open files, with the argument that has the flags.
+var opening = map[uint32]uint32{unix.SYS_OPENAT: 2}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // Available reports whether programs are confined on this system.
@@ -28,22 +30,22 @@ func Command(ctx context.Context, l Limits, program string, args ...string) *exe
 		return exec.CommandContext(ctx, program, args...) // returns the error at its start
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args = append([]string{ourName, strconv.FormatUint(l.Memory, 10), strconv.Itoa(int(l.CPU / time.Second)), path}, args...)
+	cmd.Args = append([]string{ourName, strconv.FormatUint(l.Memory, 10), strconv.Itoa(int(l.CPU / time.Second)), l.Input, path}, args...)
 	return cmd
 }
 
 func init() {
-	if os.Args[0] != ourName || len(os.Args) < 4 {
+	if os.Args[0] != ourName || len(os.Args) < 5 {
 		return
 	}
-	err := become(os.Args[1], os.Args[2], os.Args[3:])
+	err := become(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
 	fmt.Fprintf(os.Stderr, "the program cannot be run with limits: %v\n", err)
 	os.Exit(Failed)
 }
 
 // become sets the limits and executes a program in this process. It returns only an error.
-func become(memory, cpu string, program []string) error {
-	runtime.LockOSThread() // the filter belongs to this thread, and to the program that it executes
+func become(memory, cpu, input string, program []string) error {
+	runtime.LockOSThread() // the rules belong to this thread, and to the program that it executes
 	bytes, err := strconv.ParseUint(memory, 10, 64)
 	if err != nil {
 		return err
@@ -52,8 +54,14 @@ func become(memory, cpu string, program []string) error {
 	if err != nil {
 		return err
 	}
-	if err := denyNetwork(); err != nil {
-		return fmt.Errorf("deny the network: %w", err)
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := hideFiles(program[0], input); err != nil {
+		return fmt.Errorf("hide files: %w", err)
+	}
+	if err := denyCalls(); err != nil {
+		return fmt.Errorf("deny system calls: %w", err)
 	}
 	// Its output goes through a pipe, so it needs no files.
 	limits := map[int]uint64{syscall.RLIMIT_CORE: 0, syscall.RLIMIT_FSIZE: 0, syscall.RLIMIT_NOFILE: maxFiles}
@@ -96,59 +104,6 @@ func limitMemoryAndExec(bytes uint64, program []string) error {
 	return errno
 }
 
-// From linux/prctl.h, linux/seccomp.h and linux/audit.h.
-const (
-	prSetNoNewPrivs   = 38
-	prSetSeccomp      = 22
-	seccompModeFilter = 2
-	seccompAllow      = 0x7fff0000
-	seccompErrno      = 0x00050000
-	seccompKill       = 0x80000000
-	ioURingSetup      = 425 // on every architecture
-	x32Calls          = 0x40000000
-)
-
-// denied are the system calls that reach a network or other processes. io_uring could do so without a call.
-var denied = []uint32{syscall.SYS_SOCKET, ioURingSetup, syscall.SYS_PTRACE, sysProcessVMReadv, sysProcessVMWritev}
-
-// denyNetwork makes the kernel reject these calls in this thread and in what it executes.
-func denyNetwork() error {
-	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetNoNewPrivs, 1, 0, 0, 0, 0); errno != 0 {
-		return errno
-	}
-	filter := filterOf(denied)
-	program := syscall.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetSeccomp, seccompModeFilter, uintptr(unsafe.Pointer(&program)), 0, 0, 0)
-	runtime.KeepAlive(filter)
-	if errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-// filterOf makes a seccomp filter. It rejects system calls with EPERM, and kills a process that uses the calls of
-// another architecture, which have other numbers.
-func filterOf(denied []uint32) []syscall.SockFilter {
-	const (
-		load  = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS
-		equal = syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K
-		least = syscall.BPF_JMP | syscall.BPF_JGE | syscall.BPF_K
-		end   = syscall.BPF_RET | syscall.BPF_K
-
-		number, architecture = 0, 4 // offsets in struct seccomp_data
-	)
-	filter := []syscall.SockFilter{
-		{Code: load, K: architecture},
-		{Code: equal, K: auditArch, Jt: 1},
-		{Code: end, K: seccompKill},
-		{Code: load, K: number},
-		{Code: least, K: x32Calls, Jf: 1},
-		{Code: end, K: seccompKill},
-	}
-	for _, call := range denied {
-		filter = append(filter,
-			syscall.SockFilter{Code: equal, K: call, Jf: 1},
-			syscall.SockFilter{Code: end, K: seccompErrno | uint32(syscall.EPERM)})
-	}
-	return append(filter, syscall.SockFilter{Code: end, K: seccompAllow})
-}
+// HideMemory keeps other processes of this user from reading and writing the memory of this one, which holds keys. It also ends
+// core dumps.
+func HideMemory() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -14,3 +14,9 @@ const Available = false
 func Command(ctx context.Context, _ Limits, program string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, program, args...)
 }
+
+// HidesFiles reports whether this kernel can keep a program from reading files.
+func HidesFiles() bool { return false }
+
+// HideMemory does nothing.
+func HideMemory() error { return nil }

@@ -21,9 +21,13 @@ func FFmpeg(ctx context.Context) Finding {
 			Found:  "cannot be run with limits, so voice messages must be ogg/opus already: " + reason,
 			Remedy: "allow seccomp filters to this process"}
 	}
-	if err != nil {
+	if errors.Is(err, exec.ErrNotFound) {
 		return Finding{Check: "ffmpeg", Level: Fine, Found: "not found: voice messages must be ogg/opus already",
 			Remedy: "install ffmpeg"} // a hint: it is optional
+	}
+	if err != nil {
+		return Finding{Check: "ffmpeg", Level: Warning, Found: "does not run, so voice messages must be ogg/opus already: " + err.Error(),
+			Remedy: "install ffmpeg from a package of your system: a confined one finds its libraries there"}
 	}
 	fields := strings.Fields(string(out)) // ffmpeg version 7.1 …
 	release := "of unknown version"
@@ -38,6 +42,11 @@ func FFmpeg(ctx context.Context) Finding {
 		return Finding{Check: "ffmpeg", Level: Warning,
 			Found: release + ", libopus: voice in any format. On this system it reads the files of callers without " +
 				"limits on memory, CPU, files and network", Remedy: "run parley on Linux, or without ffmpeg"}
+	}
+	if !confine.HidesFiles() {
+		return Finding{Check: "ffmpeg", Level: Warning,
+			Found: release + ", libopus: voice in any format. This kernel lacks Landlock, so an audio file that takes ffmpeg over " +
+				"could read secret.key and the database", Remedy: "use Linux 5.13 or later with Landlock on, or run parley without ffmpeg"}
 	}
 	return Finding{Check: "ffmpeg", Level: Fine, Found: release + ", libopus: voice in any format"}
 }

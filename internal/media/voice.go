@@ -135,11 +135,13 @@ const ffmpegMemory = "268435456"
 var ffmpegLimits = confine.Limits{Memory: 1 << 30, CPU: convertTimeout}
 
 // toOpus converts a file to ogg/opus, 16 kHz mono. ffmpeg reads a stranger's file, so it is confined: the format is
-// fixed, time, memory and output are bounded, and it cannot write files or use the network.
+// fixed, time, memory and output are bounded, and it can read this file and no other, write none, and use no network.
 func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, convertTimeout)
 	defer cancel()
-	cmd := confine.Command(ctx, ffmpegLimits, cmp.Or(l.ffmpeg, "ffmpeg"),
+	limits := ffmpegLimits
+	limits.Input = path
+	cmd := confine.Command(ctx, limits, cmp.Or(l.ffmpeg, "ffmpeg"),
 		"-nostdin", "-hide_banner", "-loglevel", "error", "-max_alloc", ffmpegMemory, "-threads", "1",
 		"-protocol_whitelist", "file,pipe", "-f", demuxer, "-i", "file:"+path,
 		"-map", "0:a:0", "-map_metadata", "-1", "-threads", "1",

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/internal/confine"
 )
 
 func TestVoice(t *testing.T) {
@@ -156,26 +158,61 @@ func TestFFmpegIsBounded(t *testing.T) {
 	}
 }
 
+// TestFFmpegReadsItsInputOnly has ffmpeg's place taken by a program that sends out another file of the library as a voice note.
+func TestFFmpegReadsItsInputOnly(t *testing.T) {
+	if !confine.HidesFiles() {
+		t.Skip("this kernel has no Landlock")
+	}
+	base := serve(t, map[string][]byte{"/a.mp3": tone(t, "a.mp3", 1)})
+	secret := filepath.Join(t.TempDir(), "secret.key")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for script, says := range map[string]string{
+		`for a; do case $a in file:*) exec /bin/cat "${a#file:}"; esac; done`: "damaged", // it is no ogg/opus
+		"exec /bin/cat " + secret: "could not be converted",
+	} {
+		l := open(t)
+		l.ffmpeg = fakeFFmpeg(t, script)
+		_, err := l.Voice(t.Context(), Source{URL: base + "/a.mp3"})
+		mustRefuse(t, l, err, says)
+	}
+}
+
 func TestFFmpegEndsWithItsContext(t *testing.T) {
 	base := serve(t, map[string][]byte{"/a.mp3": tone(t, "a.mp3", 1)})
 	l := open(t)
-	started := t.TempDir()
-	l.ffmpeg = fakeFFmpeg(t, "/bin/mkdir "+started+"/$$; exec /bin/sleep 600") // it can write no file, but make a folder
-	var pid string
-	for limit := time.Second; pid == "" && limit < 2*time.Minute; limit *= 2 { // until it is enough to start ffmpeg
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
+	l.ffmpeg = fakeFFmpeg(t, "while :; do :; done")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
 		_, err := l.Voice(ctx, Source{URL: base + "/a.mp3"})
-		cancel()
-		if made, _ := os.ReadDir(started); len(made) > 0 { // without it ffmpeg has not come so far
-			pid = made[0].Name()
-			mustRefuse(t, l, err, "too long to convert")
+		ended <- err
+	}()
+	for deadline := time.Now().Add(2 * time.Minute); !isRunning(t, "/bin/sh\x00"+l.ffmpeg); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("ffmpeg was not started")
 		}
 	}
-	if pid == "" {
-		t.Error("ffmpeg was not started")
-	} else if _, err := os.Stat("/proc/" + pid); err == nil {
+	cancel()
+	mustRefuse(t, l, <-ended, "too long to convert")
+	if isRunning(t, "/bin/sh\x00"+l.ffmpeg) {
 		t.Error("ffmpeg still runs")
 	}
+}
+
+// isRunning reports whether a process has a command line that begins so.
+func isRunning(t *testing.T, command string) bool {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(lines, func(path string) bool {
+		line, _ := os.ReadFile(path) // it may have ended
+		return strings.HasPrefix(string(line), command)
+	})
 }
 
 func TestWaveform(t *testing.T) {
