@@ -25,7 +25,7 @@ func (c *cli) channel() *cobra.Command {
 		c.channelSwitch("start", "Start a channel"),
 		c.channelSwitch("stop", "Stop a channel. Queued messages stay queued"),
 		c.channelPair(), c.channelGoLive(), c.channelLogout(),
-		c.channelSet(), c.channelAllow(), c.channelSecret(), c.channelDelete())
+		c.channelSet(), c.channelAllow(), c.channelSecret(), c.channelDelete(), c.channelDeletions())
 }
 
 func (c *cli) channelCreate() *cobra.Command {
@@ -314,25 +314,9 @@ func (c *cli) rotateSecret(ctx context.Context, api *client.Client, path string)
 	return c.print(s, s.Secret)
 }
 
-func (c *cli) channelDelete() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "delete CODE",
-		Short: "Delete a channel with its messages and tokens",
-		Example: `  parley channel delete toko
-  parley channel delete toko --yes`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.delete(cmd, "channel", args[0], yes, func(string) string {
-				return fmt.Sprintf("This permanently deletes channel %s with all its messages and tokens", args[0])
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
-	return cmd
-}
-
-// delete deletes a channel or a webhook after a question. The url in the question is the webhook's.
-func (c *cli) delete(cmd *cobra.Command, kind, id string, yes bool, question func(url string) string) error {
+// delete deletes a channel or a webhook after a question, and calls then. The url in the question is the webhook's.
+func (c *cli) delete(cmd *cobra.Command, kind, id string, yes bool, question func(url string) string,
+	then func(context.Context, *client.Client, *client.Response) error) error {
 	var present struct {
 		URL string `json:"url"`
 	}
@@ -351,9 +335,10 @@ func (c *cli) delete(cmd *cobra.Command, kind, id string, yes bool, question fun
 		return err
 	}
 	return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-		if _, err := api.Call(ctx, http.MethodDelete, client.Path(kind+"s", id), nil, nil, nil); err != nil {
+		r, err := api.Call(ctx, http.MethodDelete, client.Path(kind+"s", id), nil, nil, nil)
+		if err != nil {
 			return explainNotFound(err, kind, id)
 		}
-		return c.done("deleted %s %s", kind, id)
+		return then(ctx, api, r)
 	})
 }

@@ -225,6 +225,8 @@ func (c *cli) webhookRemove() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.delete(cmd, "webhook", args[0], yes, func(url string) string {
 				return fmt.Sprintf("This permanently deletes the webhook to %s with its secret and its deliveries", url)
+			}, func(context.Context, *client.Client, *client.Response) error {
+				return c.done("deleted webhook %s", args[0])
 			})
 		},
 	}

@@ -35,7 +35,7 @@ func TestAuditOfChanges(t *testing.T) {
 	e.call("PATCH", "/api/manage/webhooks/"+id, ops, m{"enabled": false}).want(t, 200)
 	e.call("GET", "/api/manage/webhooks/"+id+"/secret", ops, nil).want(t, 200)
 	e.call("DELETE", "/api/manage/webhooks/"+id, ops, nil).want(t, 200)
-	e.call("DELETE", "/api/manage/channels/toko", ops, nil).want(t, 200)
+	e.call("DELETE", "/api/manage/channels/toko", ops, nil).want(t, 202)
 	// What fails, what is refused and what only reads is not logged.
 	e.call("POST", "/api/manage/channels", ops, m{"code": "main"}).want(t, 422)
 	e.call("POST", "/api/manage/tokens", ops, m{"kind": "global"}).want(t, 403)

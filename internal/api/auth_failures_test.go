@@ -40,7 +40,7 @@ func TestValidTokenPassesBesideFailures(t *testing.T) {
 	if err := e.config.Tokens.Revoke(t.Context(), must(e.config.Tokens.Verify(t.Context(), revoked))(t).ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.config.Gateway.DeleteChannel(t.Context(), "second"); err != nil {
+	if _, err := e.config.Gateway.DeleteChannel(t.Context(), "second"); err != nil {
 		t.Fatal(err)
 	}
 	forged := e.main[:strings.LastIndexByte(e.main, '.')+1] + strings.Repeat("A", 86)

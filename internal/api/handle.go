@@ -120,15 +120,18 @@ func onUsable(do endpoint) endpoint {
 	}
 }
 
-// handleCreated is handle with the status 201.
-func handleCreated(do endpoint) work {
+// handleAs is handle with a status of its own.
+func handleAs(status int, do endpoint) work {
 	asJSON := handle(do)
 	return work{do: func(ctx context.Context, r *request) (response, error) {
 		a, err := asJSON.do(ctx, r)
-		a.status = http.StatusCreated
+		a.status = status
 		return a, err
 	}}
 }
+
+// handleCreated is handle with the status 201.
+func handleCreated(do endpoint) work { return handleAs(http.StatusCreated, do) }
 
 // handleString is handle for an endpoint whose response is declared as a string of JSON. A caller that asks
 // for JSON gets that.

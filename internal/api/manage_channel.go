@@ -218,21 +218,6 @@ func checkChannel(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	return notFoundAs(tx.CheckChannel(ctx, c.Code, c.ID), parley.Errorf(parley.BadRequest, "Channel %s was deleted.", c.Code))
 }
 
-func (s *server) deleteChannel(ctx context.Context, r *request) (any, error) {
-	if _, err := s.channelNamed(ctx, r.code()); err != nil && !errors.Is(err, parley.ErrNotFound) {
-		return nil, err // it is starting
-	}
-	err := s.Gateway.DeleteChannel(ctx, r.code(), func(tx *store.Tx, c parley.Channel) error {
-		return r.auditTx(ctx, tx, change{object: string(c.Code), before: auditChannel(c)})
-	})
-	if err == nil {
-		s.Callbacks.Secrets.Evict(parley.ChannelSecret(r.code()))
-		s.Callbacks.Reload() // its webhooks were deleted too
-		err = s.Tokens.Refresh(ctx)
-	}
-	return ok("Channel deleted", struct{}{}), err
-}
-
 // auditChannelChange logs a change of a channel in its transaction.
 func (r *request) auditChannelChange(ctx context.Context) gateway.InChange {
 	return func(tx *store.Tx, before, after parley.Channel) error {

@@ -105,7 +105,7 @@ func TestPagesOfManyChannels(t *testing.T) {
 	if codes, _ = e.codesOf("limit=1&cursor=" + meta["cursor"].(string)); codes[0] != "second" {
 		t.Errorf("after main comes %v", codes)
 	}
-	e.call("DELETE", "/api/manage/channels/main", e.admin, nil).want(t, 200)
+	e.call("DELETE", "/api/manage/channels/main", e.admin, nil).want(t, 202)
 	if codes, _ = e.codesOf("limit=1&cursor=" + meta["cursor"].(string)); codes[0] != "second" {
 		t.Errorf("after a deleted channel comes %v", codes)
 	}

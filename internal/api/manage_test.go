@@ -26,7 +26,7 @@ func TestManageChannels(t *testing.T) {
 	}
 	token := e.call("POST", "/api/manage/tokens", e.admin, m{"kind": "channel", "channel": "shop"}).want(t, 201)
 	e.call("GET", "/api/channel/health", token["token"].(string), nil).want(t, 200)
-	e.call("DELETE", "/api/manage/channels/shop", e.admin, nil).want(t, 200)
+	e.call("DELETE", "/api/manage/channels/shop", e.admin, nil).want(t, 202)
 	for _, c := range [][2]string{{"GET", ""}, {"PATCH", ""}, {"DELETE", ""}, {"POST", "/start"}, {"POST", "/stop"}, {"POST", "/pair"},
 		{"POST", "/logout"}} {
 		var body any

@@ -340,14 +340,14 @@ func TestGroups(t *testing.T) {
 
 func TestGlobalTokenWithOneChannel(t *testing.T) {
 	e := newEnv(t)
-	e.call("DELETE", "/api/manage/channels/second", e.admin, nil).want(t, 200)
+	e.call("DELETE", "/api/manage/channels/second", e.admin, nil).want(t, 202)
 	if health := e.call("GET", "/api/channel/health", e.global, nil).want(t, 200); health["code"] != "main" {
 		t.Errorf("health: %v", health)
 	}
 	if r := e.call("GET", "/api/channel/health", e.second, nil); r.StatusCode != 401 && r.StatusCode != 400 {
 		t.Errorf("a token of a channel that is gone: %d %s", r.StatusCode, r.text)
 	}
-	e.call("DELETE", "/api/manage/channels/main", e.admin, nil).want(t, 200)
+	e.call("DELETE", "/api/manage/channels/main", e.admin, nil).want(t, 202)
 	if r := e.call("GET", "/api/channel/health", e.global, nil); r.StatusCode != 400 {
 		t.Errorf("no channel: %d %s", r.StatusCode, r.text)
 	}

@@ -44,6 +44,7 @@ var leastRole = map[string]parley.Role{
 	"GET /api/manage/channels/{code}":                parley.Viewer,
 	"PATCH /api/manage/channels/{code}":              parley.Operator,
 	"DELETE /api/manage/channels/{code}":             parley.Operator,
+	"GET /api/manage/deletions":                      parley.Viewer,
 	"POST /api/manage/channels/{code}/start":         parley.Operator,
 	"POST /api/manage/channels/{code}/stop":          parley.Operator,
 	"POST /api/manage/channels/{code}/logout":        parley.Operator,

@@ -14,12 +14,15 @@ import (
 )
 
 // onSandbox wraps an endpoint for channels on the sandbox network.
-func onSandbox(do endpoint) work { return work{do: ofSandbox(handle(do).do)} }
+func (s *server) onSandbox(do endpoint) work { return work{do: s.ofSandbox(handle(do).do)} }
 
-func ofSandbox(do func(ctx context.Context, r *request) (response, error)) func(ctx context.Context, r *request) (response, error) {
+func (s *server) ofSandbox(do func(context.Context, *request) (response, error)) func(context.Context, *request) (response, error) {
 	return func(ctx context.Context, r *request) (response, error) {
 		if r.channel.Network != parley.Sandbox {
 			return response{}, parley.Errorf(parley.NotSupported, "Channel %s is not on the sandbox network.", r.channel.Code)
+		}
+		if err := s.Gateway.CheckNetwork(r.channel.Code); err != nil {
+			return response{}, err // these are the phones of a deleted channel
 		}
 		a, err := do(ctx, r)
 		return a, withNumber(r, err)

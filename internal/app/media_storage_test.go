@@ -92,7 +92,7 @@ func TestFilesInABucket(t *testing.T) {
 	expectDoctor(e.Env, "files are in s3://files/chat/")
 
 	// Files go with their messages, and no file was ever in the data directory.
-	e.Delete("/api/manage/channels/shop", admin).Expect(http.StatusOK)
+	e.Delete("/api/manage/channels/shop", admin).Expect(http.StatusAccepted)
 	e.Eventually("the files are removed", func() bool { return len(files(server.Objects(t))) == 0 })
 	if left, _ := filepath.Glob(filepath.Join(e.Data.Media(), "*", "*", "*")); len(left) != 0 {
 		t.Errorf("the data directory has %v", left)

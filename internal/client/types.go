@@ -112,3 +112,18 @@ type Node struct {
 	StartedAt time.Time `json:"started_at"`
 	RenewedAt time.Time `json:"renewed_at"`
 }
+
+// Deletion is the deletion of a channel.
+type Deletion struct {
+	ID              string             `json:"id"`
+	Code            parley.ChannelCode `json:"code"`
+	State           string             `json:"state"` // running or finished
+	StartedAt       time.Time          `json:"started_at"`
+	FinishedAt      *time.Time         `json:"finished_at"`
+	MessagesDeleted int64              `json:"messages_deleted"`
+	MessagesLeft    *int64             `json:"messages_left"` // nil: not counted yet
+	Problem         string             `json:"problem"`
+}
+
+// Finished reports whether nothing of the channel is left.
+func (d *Deletion) Finished() bool { return d.FinishedAt != nil }

@@ -100,7 +100,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		Store:            g.Store,
 		Now:              a.now,
 		ClockTrusted:     g.ClockTrusted,
-		MaySend:          g.Cluster.MaySend,
+		MaySend:          func() bool { return a.retired.Load() == nil && g.Cluster.MaySend() },
 		Current:          a.snapshot,
 		OnDone:           a.messageDone,
 		RemoveFile:       func(m parley.Media) { g.removeFiles(ctx, []parley.Media{m}) },

@@ -36,6 +36,7 @@ func (g *Gateway) CreateChannel(
 	if err != nil {
 		return parley.Channel{}, err
 	}
+	g.awaitNetwork(ctx, c.Code)
 	return g.refreshChannel(ctx, c.Code)
 }
 
@@ -119,60 +120,8 @@ func (g *Gateway) onSession(
 	return a.snapshot(), nil
 }
 
-// DeleteChannel deletes a channel and its data. The account is closed first, so that nothing is stored afterwards. inTx runs in
-// the transaction that deletes it.
-func (g *Gateway) DeleteChannel(
-	ctx context.Context, code parley.ChannelCode, inTx ...func(*store.Tx, parley.Channel) error,
-) error {
-	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
-	a, err := g.account(code)
-	if err != nil {
-		return err
-	}
-	if !a.retired.CompareAndSwap(nil, deletion(code)) {
-		return a.retired.Load().refusal
-	}
-	a.close()
-	if err := g.delete(ctx, a, inTx); err != nil {
-		return err
-	}
-	return g.inBatches(ctx, purgeDeleted(ctx))
-}
-
-func (g *Gateway) delete(ctx context.Context, a *account, inTx []func(*store.Tx, parley.Channel) error) error {
-	g.lifecycle.Lock()
-	defer g.lifecycle.Unlock()
-	code := a.code
-	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
-		if err := tx.CheckChannel(ctx, code, a.id); err != nil {
-			return err
-		}
-		for _, do := range inTx {
-			if err := do(tx, a.snapshot()); err != nil {
-				return err
-			}
-		}
-		return tx.DeleteChannel(ctx, code)
-	})
-	if errors.Is(err, parley.ErrNotFound) {
-		err = errChannelNotFound(code)
-	}
-	if err == nil {
-		err = g.removeFromNetwork(ctx, a)
-	}
-	g.unregister(a)
-	return errors.Join(err, g.refresh(ctx))
-}
-
-func (g *Gateway) removeFromNetwork(ctx context.Context, a *account) error {
-	if driver := g.Drivers[a.snapshot().Network]; driver != nil {
-		return driver.DeleteChannel(ctx, a.code)
-	}
-	return nil
-}
-
-// ResetChannel deletes all messages of a sandbox channel, queued ones included, and restarts it. resetNetwork runs while it
-// is closed.
+// ResetChannel deletes all messages of a sandbox channel, queued ones included, and restarts it. They are hidden at once and
+// purged in the background. resetNetwork runs while the channel is closed.
 func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, resetNetwork func(context.Context) error) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
@@ -180,9 +129,6 @@ func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, res
 	}
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
 	if err := g.reset(ctx, code, resetNetwork); err != nil {
-		return err
-	}
-	if err := g.inBatches(ctx, purgeDeleted(ctx)); err != nil {
 		return err
 	}
 	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 })

@@ -58,7 +58,7 @@ func TestChoicesAfterGoLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.wantChoices("demo")
-		if err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
+		if _, err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 		b.wantChoices("ci")

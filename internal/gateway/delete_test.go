@@ -84,9 +84,10 @@ func TestDeletedUnderLoad(t *testing.T) {
 		for range 10 {
 			<-load.some
 		}
-		if err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
+		if _, err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
+		b.awaitDeletions()
 		if found := storetest.ChannelRows(t, path, "demo"); len(found) > 0 {
 			t.Fatalf("round %d: under load there are %v", round, found)
 		}

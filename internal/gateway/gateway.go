@@ -34,6 +34,7 @@ import (
 	"parley/internal/network"
 	"parley/internal/otp"
 	"parley/internal/store"
+	"parley/internal/wait"
 )
 
 // Config configures a gateway. The fields of the first block are required.
@@ -90,10 +91,13 @@ type Gateway struct {
 	// changeTimeout.
 	lifecycle sync.Mutex
 	changes   sync.WaitGroup
-	later     atomic.Bool // refreshLater was called
+	later     atomic.Bool   // refreshLater was called
+	purgeNow  chan struct{} // a channel may have been deleted or reset
 
 	mu       sync.RWMutex
 	accounts map[parley.ChannelCode]*account
+	leaving  map[parley.ChannelCode]int            // accounts of deleted channels whose sessions are not closed yet
+	stored   map[parley.ChannelCode]bool           // deleted channels of which their network still stores something
 	others   map[parley.ChannelCode]parley.Channel // channels of other nodes, as they are stored
 	loaded   bool                                  // all stored channels are in accounts or others
 	draining bool
@@ -108,7 +112,7 @@ func New(c Config) *Gateway {
 		c.Cluster = cluster.Single{}
 	}
 	g := &Gateway{Config: c, ready: make(chan struct{}), stopped: make(chan struct{}), accounts: map[parley.ChannelCode]*account{},
-		others: map[parley.ChannelCode]parley.Channel{}}
+		leaving: map[parley.ChannelCode]int{}, others: map[parley.ChannelCode]parley.Channel{}, purgeNow: make(chan struct{}, 1)}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
 	g.fetcher, g.receipts = newMediaFetcher(g), newReceiptWriter(c.Store)
@@ -133,6 +137,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var fetching sync.WaitGroup
 	fetching.Go(func() { g.fetcher.run(ctx) })
 	fetching.Go(func() { g.runOrphanSearch(ctx) })
+	fetching.Go(func() { g.runDeletions(ctx) })
 	g.runMaintenance(ctx)
 	fetching.Wait() // before the sessions are closed
 	g.drain(context.WithoutCancel(ctx))
@@ -171,24 +176,26 @@ func (g *Gateway) refresh(ctx context.Context) error {
 	var removals, changes []func() error
 	for _, a := range g.all() {
 		if a.retired.Load() == nil && ids[a.code] != a.id {
-			removals = append(removals, func() error { return g.remove(ctx, a) })
+			removals = append(removals, func() error { g.remove(a); return nil })
 		}
 	}
 	err = g.concurrently(removals) // first: a new channel may have the same code
 	g.mu.Lock()
 	g.others = others
 	g.mu.Unlock()
+	err = errors.Join(err, g.leaveNetworks(ctx))
 	for _, c := range channels {
 		if !g.owns(c) {
 			continue // Release closes an account that moved to another node
 		}
-		if a := g.updateAccount(c); a != nil && !g.Offline && !a.inSync() {
+		if a := g.updateAccount(c); a != nil && !g.Offline && g.CheckNetwork(c.Code) == nil && !a.inSync() {
 			changes = append(changes, func() error { a.sync(ctx); return nil })
 		}
 	}
 	g.mu.Lock()
 	g.loaded = true
 	g.mu.Unlock()
+	wait.Notify(g.purgeNow)
 	return errors.Join(err, g.concurrently(changes))
 }
 
@@ -245,16 +252,6 @@ func (g *Gateway) updateAccount(c parley.Channel) *account {
 	}
 	a.update(c)
 	return a
-}
-
-func (g *Gateway) remove(ctx context.Context, a *account) error {
-	if !a.retired.CompareAndSwap(nil, deletion(a.code)) {
-		return nil // another goroutine does it
-	}
-	a.close()
-	err := g.removeFromNetwork(ctx, a)
-	g.unregister(a)
-	return err
 }
 
 func (g *Gateway) unregister(a *account) {

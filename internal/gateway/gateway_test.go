@@ -376,13 +376,14 @@ func TestDeletingAChannelRemovesItsFiles(t *testing.T) {
 		} else {
 			f.Close()
 		}
-		if err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
+		if _, err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
+		b.awaitDeletions()
 		if _, err := b.media.Open(t.Context(), parley.MediaOf(page[0].Content).Key); err == nil {
 			t.Error("the file of a deleted channel is still there")
 		}
-		if err := b.g.DeleteChannel(t.Context(), "demo"); parley.CodeOf(err) != parley.NotFound {
+		if _, err := b.g.DeleteChannel(t.Context(), "demo"); parley.CodeOf(err) != parley.NotFound {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})

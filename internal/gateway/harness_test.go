@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -69,6 +70,23 @@ func newBenchOn(t *testing.T, db *store.DB) *bench {
 		}
 	})
 	return b
+}
+
+// awaitDeletions waits until nothing of a deleted channel is left.
+func (b *bench) awaitDeletions() {
+	b.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+		deletions, err := b.store.Deletions(b.t.Context())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if !slices.ContainsFunc(deletions, func(d parley.Deletion) bool { return d.FinishedAt.IsZero() }) {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("not finished: %+v", deletions)
+		}
+	}
 }
 
 func (b *bench) start() {

@@ -91,19 +91,13 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 		n, err := tx.PurgeAudit(ctx, now.Add(-parley.AuditRetention), purgeBatch)
 		return n == purgeBatch, nil, err
 	})
-	run("purge deleted channels and webhooks", purgeDeleted(ctx)) // the rest of a purge that a crash interrupted
+	run("purge finished deletions", func(tx *store.Tx) (bool, []parley.Media, error) {
+		return false, nil, tx.PurgeDeletions(ctx, now.Add(-parley.DeletionRetention))
+	})
 }
 
 // purge changes a batch in a transaction. It returns the files that no message needs any more.
 type purge func(*store.Tx) (more bool, files []parley.Media, err error)
-
-// purgeDeleted purges rows of deleted and reset channels and of deleted webhooks.
-func purgeDeleted(ctx context.Context) purge {
-	return func(tx *store.Tx) (bool, []parley.Media, error) {
-		files, more, err := tx.PurgeChannels(ctx)
-		return more, files, err
-	}
-}
 
 // inBatches repeats a purge in small transactions until there is no more.
 func (g *Gateway) inBatches(ctx context.Context, do purge) error {

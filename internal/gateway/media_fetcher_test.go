@@ -326,7 +326,7 @@ func TestErasedWhileFetched(t *testing.T) {
 		}
 		h.answer <- struct{}{}
 		synctest.Wait()
-		if err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
+		if _, err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 		close(h.answer)

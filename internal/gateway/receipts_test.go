@@ -85,7 +85,7 @@ func TestReceiptsOfADeletedChannel(t *testing.T) {
 		})
 		reporting.Go(func() { report("other", gone[0].ID) }) // stored or rejected
 	}
-	if err := b.g.DeleteChannel(t.Context(), "other"); err != nil {
+	if _, err := b.g.DeleteChannel(t.Context(), "other"); err != nil {
 		t.Error(err)
 	}
 	reporting.Wait()

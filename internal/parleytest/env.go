@@ -244,6 +244,14 @@ func (e *Env) Eventually(what string, holds func() bool) {
 	}
 }
 
+// AwaitDeletions waits until nothing of a deleted channel is left.
+func (e *Env) AwaitDeletions() {
+	e.T.Helper()
+	e.Eventually("deletions finish", func() bool {
+		return !bytes.Contains(e.Get("/api/manage/deletions", As(e.Admin)).Expect(http.StatusOK).Body, []byte(`"running"`))
+	})
+}
+
 // CreateChannel creates another sandbox channel and returns a token for it.
 func (e *Env) CreateChannel(code string) (token string) {
 	e.T.Helper()

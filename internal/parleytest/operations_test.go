@@ -280,6 +280,7 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/pair/state", "", As(strings.TrimPrefix(page.Fragment, "ticket=")))
 	do("POST", "/pair/begin", `{}`, As(strings.TrimPrefix(page.Fragment, "ticket=")))
 	do("DELETE", "/api/manage/channels/shop", "", admin)
+	do("GET", "/api/manage/deletions", "", admin)
 
 	// The server itself.
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/style.css", "/.well-known/jwks.json"} {

@@ -53,7 +53,7 @@ const purgePause = time.Second
 // NextDelivery is when the next delivery to an endpoint is due after a time.
 func (r Reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error) {
 	return r.with(ctx).moment(`SELECT CASE WHEN EXISTS
-			(SELECT 1 FROM delivery WHERE state = 0 AND endpoint = $1 AND channel IN (SELECT channel FROM retired)) THEN $3
+			(SELECT 1 FROM delivery WHERE state = 0 AND endpoint = $1 AND channel IN (SELECT id FROM deletion WHERE purged = 0)) THEN $3
 		ELSE coalesce((SELECT min(next_at) FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at > $2), 0) END`,
 		string(endpoint), millis(after), millis(after.Add(purgePause)))
 }

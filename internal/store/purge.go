@@ -10,13 +10,20 @@ import (
 )
 
 // Rows of a channel name it by its number. Deleting a channel deletes its row, resetting it gives it another number. Both
-// hide all rows with the old number at once. The rows are purged later, some hundred in a transaction, so other writers do
-// not wait long.
+// hide all rows with the old number at once. The rows are purged later, some in a transaction, so other writers do not wait
+// long. The table deletion lists the numbers, and how far their purge is.
 
 // DeleteChannel deletes a channel. Its rows are hidden at once; [Tx.PurgeChannels] deletes them.
 func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	id, err := t.channelID(code)
 	if err != nil {
+		return err
+	}
+	if err := t.retire(id, 0); err != nil {
+		return err
+	}
+	if err := t.exec(`UPDATE deletion SET (code, network) = (SELECT code, network FROM channel WHERE channel.id = deletion.id) WHERE id = $1`,
+		id); err != nil {
 		return err
 	}
 	if err := t.execAll([]string{
@@ -26,10 +33,7 @@ func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	}, string(code)); err != nil {
 		return err
 	}
-	if err := t.deleteCallbacks(ctx, code); err != nil {
-		return err
-	}
-	return t.revised(t.retire(id, 0))
+	return t.revised(t.deleteCallbacks(ctx, code))
 }
 
 // ClearChannel deletes the messages, codes, links and stored responses of a channel. They are hidden at once;
@@ -55,10 +59,10 @@ func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 // retire schedules the purge of a number's rows.
 func (t *Tx) retire(id, successor int64) error {
 	t.channelsChange()
-	if err := t.exec(`UPDATE retired SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
+	if err := t.exec(`UPDATE deletion SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO retired (channel, successor) VALUES ($1, $2)`, id, successor)
+	return t.exec(`INSERT INTO deletion (id, successor, started_at) VALUES ($1, $2, $3)`, id, successor, t.db.now())
 }
 
 // purgeBatch is how many rows of a table one call of PurgeChannels deletes.
@@ -71,24 +75,35 @@ func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, 
 		return nil, more, err
 	}
 	var id, successor int64
-	err = t.optional(`SELECT channel, successor FROM retired ORDER BY channel LIMIT 1`, nil, &id, &successor)
+	err = t.optional(`SELECT id, successor FROM deletion WHERE purged = 0 ORDER BY id LIMIT 1`, nil, &id, &successor)
 	if err != nil || id == 0 {
 		return nil, false, err
+	}
+	if more, err := t.purgeRows(id, secretPurges); more || err != nil { // first: they are secrets
+		return nil, more, err
 	}
 	files, done, err := t.purgeMessages(id)
 	if err != nil || !done {
 		return files, true, err
 	}
-	for _, p := range purges(successor) {
+	if more, err := t.purgeRows(id, purges(successor)); more || err != nil {
+		return nil, more, err
+	}
+	return nil, true, t.purged(id)
+}
+
+// purgeRows runs purges until one of them finds a whole batch, and reports whether one did.
+func (t *Tx) purgeRows(id int64, all []purge) (more bool, err error) {
+	for _, p := range all {
 		n, err := p(t, id)
 		if err != nil {
-			return files, false, fmt.Errorf("purge a channel: %w", err)
+			return false, fmt.Errorf("purge a channel: %w", err)
 		}
 		if n == purgeBatch {
-			return files, true, nil
+			return true, nil
 		}
 	}
-	return files, true, t.exec(`DELETE FROM retired WHERE channel = $1`, id)
+	return false, nil
 }
 
 // purgeWebhook deletes some deliveries of a deleted webhook. It reports whether there was such a webhook.
@@ -106,18 +121,21 @@ func (t *Tx) purgeWebhook() (found bool, err error) {
 
 // purgeMessages deletes some messages of a number with the rows that refer to them.
 func (t *Tx) purgeMessages(id int64) (files []parley.Media, done bool, err error) {
-	seqs, files, err := t.messageFiles(`channel = $1 ORDER BY seq LIMIT $2`, id, int64(purgeBatch))
+	seqs, files, err := t.messageFiles(`channel = $1 LIMIT $2`, id, int64(purgeBatch))
 	if err != nil || len(seqs) == 0 {
 		return nil, err == nil, err
 	}
-	const those = ` IN (SELECT seq FROM message WHERE channel = $1 AND seq BETWEEN $2 AND $3)`
-	return files, false, t.execAll([]string{
-		`DELETE FROM media_fetch WHERE seq` + those,
-		`DELETE FROM resend WHERE seq` + those,
-		`DELETE FROM reaction WHERE seq` + those,
-		`DELETE FROM event WHERE message` + those,
-		`DELETE FROM message WHERE channel = $1 AND seq BETWEEN $2 AND $3`,
-	}, id, seqs[0], seqs[len(seqs)-1])
+	those, args := inList(1, seqs)
+	if err := t.execAll([]string{
+		`DELETE FROM media_fetch WHERE seq IN ` + those,
+		`DELETE FROM resend WHERE seq IN ` + those,
+		`DELETE FROM reaction WHERE seq IN ` + those,
+		`DELETE FROM event WHERE message IN ` + those,
+		`DELETE FROM message WHERE seq IN ` + those,
+	}, args...); err != nil {
+		return nil, false, err
+	}
+	return files, false, t.exec(`UPDATE deletion SET messages_purged = messages_purged + $1 WHERE id = $2`, int64(len(seqs)), id)
 }
 
 // messageFiles lists the seqs of messages, and their files that have a key.
@@ -149,15 +167,21 @@ func scanFile(row scanner, seq *int64) (*parley.Media, error) {
 // purge deletes up to purgeBatch rows of a number, or gives them another number. It returns how many.
 type purge func(t *Tx, id int64) (int64, error)
 
-// purges lists what purges the other rows of a number. After a reset, deliveries and events that are not about messages move
-// to the new number.
+func removal(table, key string) purge {
+	some := `(SELECT ` + strings.Trim(key, "()") + ` FROM ` + table + ` WHERE channel = $1 LIMIT $2)`
+	statement := `DELETE FROM ` + table + ` WHERE ` + key + ` IN ` + some
+	return func(t *Tx, id int64) (int64, error) { return t.sql.Exec(statement, id, int64(purgeBatch)) }
+}
+
+var secretPurges = []purge{
+	removal("otp_code", "seq"), removal("otp_link", "id"), removal("otp_reply", "seq"), removal("otp_stranger", "code"),
+	removal("otp_wrong", "(channel, minute)"), removal("otp_alarm", "(channel, type)"),
+}
+
+// purges lists what purges the rows of a number that are neither secrets nor messages. After a reset, deliveries and events
+// that are not about messages move to the new number.
 func purges(successor int64) []purge {
-	remove := func(table, key string) purge {
-		columns := strings.Trim(key, "()")
-		statement := `DELETE FROM ` + table + ` WHERE ` + key + ` IN (SELECT ` + columns + ` FROM ` + table + ` WHERE channel = $1 LIMIT $2)`
-		return func(t *Tx, id int64) (int64, error) { return t.sql.Exec(statement, id, int64(purgeBatch)) }
-	}
-	events, deliveries := remove("event", "seq"), remove("delivery", "seq")
+	events, deliveries := removal("event", "seq"), removal("delivery", "seq")
 	if successor != 0 {
 		events = func(t *Tx, id int64) (int64, error) {
 			return t.sql.Exec(`UPDATE event SET channel = $3 WHERE seq IN (SELECT seq FROM event WHERE channel = $1 LIMIT $2)`,
@@ -166,16 +190,14 @@ func purges(successor int64) []purge {
 		deliveries = func(t *Tx, id int64) (int64, error) { return t.moveDeliveries(id, successor, purgeBatch) }
 	}
 	all := []purge{
-		remove("chat", "id"), remove("alias", "(channel, contact)"), remove("idempotency", "(scope, key)"),
-		remove("otp_code", "seq"), remove("otp_link", "id"), remove("otp_reply", "seq"), remove("otp_stranger", "code"),
-		remove("otp_wrong", "(channel, minute)"), remove("otp_alarm", "(channel, type)"),
-		remove("upload", "id"), // the files become orphans
-		remove("request_log", "(channel, seq)"),
+		removal("chat", "id"), removal("alias", "(channel, contact)"), removal("idempotency", "(scope, key)"),
+		removal("upload", "id"), // the files become orphans
+		removal("request_log", "(channel, seq)"),
 		events, deliveries,
-		remove("counter_minute", "(channel, minute, what, webhook)"), remove("counter_hour", "(channel, hour, what, webhook)"),
+		removal("counter_minute", "(channel, minute, what, webhook)"), removal("counter_hour", "(channel, hour, what, webhook)"),
 	}
 	if successor == 0 {
-		all = append(all, remove("channel_state", "(channel, seq)"))
+		all = append(all, removal("channel_state", "(channel, seq)"))
 	}
 	return all
 }

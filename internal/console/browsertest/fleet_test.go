@@ -56,7 +56,7 @@ func TestDeleteManyChannels(t *testing.T) {
 	c.addChannels("shop-1", "shop-2", "shop-3")
 	p := c.open("/channels?q=shop")
 	p.click("checkbox", "Select all")
-	c.Delete("/api/manage/channels/shop-2", parleytest.As(c.Admin)).Expect(http.StatusOK)
+	c.Delete("/api/manage/channels/shop-2", parleytest.As(c.Admin)).Expect(http.StatusAccepted)
 	p.allow("404")
 	p.click("button", "Delete")
 	p.find("dialog", "Delete 3 channels?")
@@ -139,8 +139,8 @@ func TestChannelOfForms(t *testing.T) {
 		return c.Get("/api/manage/messages?channel=toko", parleytest.As(c.Admin)).Expect(http.StatusOK).Count("data") == 1
 	})
 
-	c.Delete("/api/manage/channels/toko", parleytest.As(c.Admin)).Expect(http.StatusOK)
-	c.Delete("/api/manage/channels/demo", parleytest.As(c.Admin)).Expect(http.StatusOK)
+	c.Delete("/api/manage/channels/toko", parleytest.As(c.Admin)).Expect(http.StatusAccepted)
+	c.Delete("/api/manage/channels/demo", parleytest.As(c.Admin)).Expect(http.StatusAccepted)
 	c.Post("/api/manage/channels", `{"code":"b-real-one","network":"whatsapp"}`, parleytest.As(c.Admin)).Expect(http.StatusCreated)
 	p.visit("/tokens?new=1")
 	p.until("none is chosen", `document.querySelector('dialog [role=combobox]')?.dataset.value === ''`)

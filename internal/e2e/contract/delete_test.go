@@ -82,9 +82,10 @@ func TestDeletedChannelLeavesNothing(t *testing.T) {
 		for i := range some {
 			<-some[i]
 		}
-		e.Delete("/api/manage/channels/"+code, admin).Expect(http.StatusOK)
+		e.Delete("/api/manage/channels/"+code, admin).Expect(http.StatusAccepted)
 		stop.Store(true)
 		load.Wait()
+		e.AwaitDeletions()
 		if found := storetest.ChannelRows(t, path, code); len(found) > 0 {
 			t.Fatalf("round %d: there are %v", round, found)
 		}

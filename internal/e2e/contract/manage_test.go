@@ -307,9 +307,11 @@ func managePairing(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 func manageDelete(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	as := parleytest.As(e.CreateChannel("leaving"))
 	say(e, "6282000000005", "Hello", as)
-	a := e.Delete(channels+"/leaving", admin).Expect(http.StatusOK)
+	token := as
+	a := e.Delete(channels+"/leaving", admin).Expect(http.StatusAccepted)
 	wantKeys(t, a, "", "success", "message", "data")
-	wantKeys(t, a, "data")
+	wantKeys(t, a, "data", "id", "code", "state", "started_at", "finished_at", "messages_deleted", "messages_left", "problem")
+	wantValue(t, a, "data.code", "leaving")
 	if codes := column(e.Get(channels, admin), "code"); slices.Contains(codes, "leaving") {
 		t.Errorf("it is still listed: %q", codes)
 	}
@@ -322,6 +324,27 @@ func manageDelete(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	wantValue(t, e.Get("/api/chat/detail?contact_id=6282000000005@c.us", as).Expect(http.StatusOK), "meta.total", 0.0)
 	if got := e.Get(phones+"/6282000000005/messages", as).Expect(http.StatusOK).Count("data"); got != 0 {
 		t.Errorf("the phone has %d messages of the channel that is gone", got)
+	}
+	e.Get("/api/chat", token).Expect(http.StatusUnauthorized)
+	// The list shows the deletion until it is long over. A viewer may read it.
+	made := e.Post("/api/manage/tokens", `{"name":"v","kind":"admin","role":"viewer"}`, admin).Expect(http.StatusCreated)
+	viewer := parleytest.As(made.Text("data.token"))
+	e.AwaitDeletions()
+	list := e.Get("/api/manage/deletions", viewer).Expect(http.StatusOK)
+	i := slices.Index(column(list, "id"), a.Text("data.id"))
+	if i < 0 {
+		t.Fatalf("it is not listed: %s", list.Body)
+	}
+	done := fmt.Sprintf("data.%d.", i)
+	wantValue(t, list, done+"state", "finished")
+	wantValue(t, list, done+"messages_deleted", 1.0)
+	wantValue(t, list, done+"messages_left", 0.0)
+	wantValue(t, list, done+"problem", "")
+	e.Get("/api/manage/deletions", as).Expect(http.StatusForbidden)
+	// The audit log tells who deleted it.
+	audit := e.Get("/api/manage/audit?action=channel.delete", admin).Expect(http.StatusOK)
+	if !slices.Contains(column(audit, "object"), "leaving") {
+		t.Errorf("the audit log: %s", audit.Body)
 	}
 }
 

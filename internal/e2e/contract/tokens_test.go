@@ -38,7 +38,7 @@ func TestTokens(t *testing.T) {
 	}
 	// At last there is no channel at all.
 	for _, code := range column(e.Get("/api/manage/channels", parleytest.As(e.Admin)), "code") {
-		e.Delete("/api/manage/channels/"+code, parleytest.As(e.Admin)).Expect(http.StatusOK)
+		e.Delete("/api/manage/channels/"+code, parleytest.As(e.Admin)).Expect(http.StatusAccepted)
 	}
 	e.Get("/api/channel/health", parleytest.As(e.Global)).ExpectError(http.StatusBadRequest, "no channel")
 	e.Get("/api/channel/health", parleytest.As(e.Global), parleytest.On("demo")).ExpectError(http.StatusBadRequest, "X-Channel")
@@ -325,7 +325,7 @@ func tokensOfDeletedChannel(t *testing.T, e *parleytest.Env) {
 	raw := e.CreateChannel("brief")
 	_, claims := decoded(t, raw)
 	e.Get("/api/chat", parleytest.As(raw)).Expect(http.StatusOK)
-	e.Delete("/api/manage/channels/brief", parleytest.As(e.Admin)).Expect(http.StatusOK)
+	e.Delete("/api/manage/channels/brief", parleytest.As(e.Admin)).Expect(http.StatusAccepted)
 	e.Get("/api/chat", parleytest.As(raw)).Expect(http.StatusUnauthorized) // at once
 	if strings.Contains(string(e.Get("/api/manage/tokens", parleytest.As(e.Admin)).Body), claims["jti"].(string)) {
 		t.Error("the token of a deleted channel is still listed")

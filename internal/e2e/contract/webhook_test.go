@@ -273,7 +273,7 @@ func webhookDelete(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	e.CreateChannel("going")
 	own, _ := makeWebhook(e, `{"url":"https://example.com/","channel":"going"}`)
 	all, _ := makeWebhook(e, `{"url":"https://example.com/"}`)
-	e.Delete(channels+"/going", admin).Expect(http.StatusOK)
+	e.Delete(channels+"/going", admin).Expect(http.StatusAccepted)
 	e.Get(webhooks+"/"+own, admin).Expect(http.StatusNotFound)
 	e.Get(webhooks+"/"+all, admin).Expect(http.StatusOK)
 }

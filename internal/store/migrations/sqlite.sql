@@ -101,11 +101,6 @@ CREATE TABLE channel (
   last_confirmed_at INTEGER NOT NULL DEFAULT 0  -- when the network last confirmed one
 , labels TEXT NOT NULL DEFAULT '[]');
 
-CREATE TABLE retired (
-  channel   INTEGER PRIMARY KEY,
-  successor INTEGER NOT NULL -- the number that the channel has now; 0: it was deleted
-);
-
 CREATE TABLE message (
   seq             INTEGER PRIMARY KEY AUTOINCREMENT, -- in the order in which messages were accepted
   channel         INTEGER NOT NULL,
@@ -479,6 +474,19 @@ CREATE INDEX channel_state_time ON channel_state (at);
 CREATE INDEX delivery_callback ON delivery (event, endpoint, next_at) WHERE state = 0 AND url <> '';
 
 CREATE INDEX channel_live ON channel (id) WHERE network <> 'sandbox';
+
+CREATE TABLE deletion (
+  id              INTEGER PRIMARY KEY,         -- the number that the channel had
+  successor       INTEGER NOT NULL,            -- the number that it has now; 0: it was deleted
+  code            TEXT NOT NULL DEFAULT '',    -- of the deleted channel; '': it was reset
+  network         TEXT NOT NULL DEFAULT '',    -- that still stores something of the channel; '': none does
+  started_at      INTEGER NOT NULL DEFAULT 0,
+  purged          INTEGER NOT NULL DEFAULT 0,  -- 1: no rows with the number are left
+  finished_at     INTEGER NOT NULL DEFAULT 0,  -- 0: not yet
+  messages        INTEGER NOT NULL DEFAULT -1, -- that the channel had; -1: not counted yet
+  messages_purged INTEGER NOT NULL DEFAULT 0,
+  problem         TEXT NOT NULL DEFAULT ''     -- why the last attempt failed; '': it did not
+);
 
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);
