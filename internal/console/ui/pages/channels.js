@@ -21,6 +21,7 @@ const t = texts('channels');
 const core = texts('core');
 
 const every = 30_000; // how often the counts are asked for again; a new status asks for them too
+const everyDeletion = 5000; // how often the progress of deletions is asked for
 const perPage = 50;
 
 export default function Page() {
@@ -57,7 +58,17 @@ export default function Page() {
     <div class="channel-table" ref=${box}>${(meta || load.error) && html`<${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code} rowHref=${(row) => href(`/channels/${row.code}`)}
       selection=${may('operator') ? picked : undefined} sort=${order} onSort=${onSort} columns=${columns(results, rows?.some((row) => row.labels.length), meta?.networks?.sandbox && meta.networks.whatsapp)} empty=${empty} />`}</div>
     <${Pages} rows=${rows} meta=${meta} cursor=${cursor} about=${JSON.stringify(asked)} />
+    <${Deletions} of=${all} />
     <${NewChannel} />`;
+}
+
+// Deleted channels whose messages are still being removed. A change of the list may be a deletion.
+function Deletions({ of }) {
+  const { data } = useLoad(async () => (await api.get('/manage/deletions')).data, [of, now.value - (now.value % everyDeletion)]);
+  const running = data?.filter((one) => one.state === 'running') || [];
+  if (!running.length) return null;
+  return html`<section class="deletions muted" aria-label=${t('deletions')}>${running.map((one) => html`<p key=${one.id} role="status">
+    ${one.messages_left === null ? t('deleting', { code: one.code }) : t('deletingLeft', { code: one.code, n: one.messages_left })} ${one.problem}</p>`)}</section>`;
 }
 
 // The picked channel alone, as a list.
