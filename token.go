@@ -31,6 +31,7 @@ type Token struct {
 	LastUsedAt time.Time   `json:"last_used_at"` // zero: never; stored to the minute
 	RevokedAt  time.Time   `json:"revoked_at"`   // zero: not revoked
 
+	Dev          bool   `json:"dev"` // parley dev wrote it to dev.env; only a development server accepts it
 	LastUsedFrom string // an address; empty: not known
 	UserAgent    string // what the program that last used it calls itself; empty: not known
 	SignedBy     string // the id of the signing key; no other key may verify it

@@ -43,7 +43,8 @@ func (c *cli) noServer() error {
 }
 
 // client makes a client with the first token of: the configured one, the one in dev.env under the given name, the
-// temporary one of the server that runs on the data directory. The one in dev.env is for servers on this machine.
+// temporary one of the server that runs on the data directory. The one in dev.env is only for the address in that file, while a
+// development server runs there: another program may listen at any other.
 func (c *cli) client(configured, inDevEnv string, local func(app.Running) string) (*client.Client, error) {
 	cl, running, err := c.server()
 	if err != nil {
@@ -64,7 +65,8 @@ func (c *cli) client(configured, inDevEnv string, local func(app.Running) string
 	if err != nil {
 		return nil, err
 	}
-	if cl.Token, cl.Origin = env[inDevEnv], c.dir().DevEnv(); cl.Token != "" && isOnThisMachine(cl.Base) {
+	cl.Token, cl.Origin = env[inDevEnv], c.dir().DevEnv()
+	if cl.Token != "" && cl.Base == env[app.EnvURL] && (running.URL == "" || running.IsDev()) {
 		return cl, nil
 	}
 	if cl.Token, cl.Origin = local(running), ""; cl.Token != "" {

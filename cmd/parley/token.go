@@ -84,6 +84,8 @@ func (c *cli) tokenList() *cobra.Command {
 				state = "revoked"
 			case !t.Active(time.Now()):
 				state = "expired"
+			case t.Dev: // only a development server accepts it
+				state = "dev"
 			}
 			return []any{t.ID, t.Name, t.Kind, t.Channel, t.Role, state, when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
 		})

@@ -25,6 +25,7 @@ type tokenRow struct {
 	ExpiresAt  *string          `json:"expires_at"`
 	LastUsedAt *string          `json:"last_used_at"`
 	RevokedAt  *string          `json:"revoked_at"`
+	Dev        bool             `json:"dev"`
 
 	LastUsedFrom *string `json:"last_used_from"`
 	UserAgent    *string `json:"user_agent"`
@@ -40,7 +41,7 @@ func tokenOf(t parley.Token) tokenRow {
 	return tokenRow{
 		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), Role: textOrNil(t.Role), CreatedAt: parley.Stamp(t.CreatedAt),
 		ExpiresAt: stampOrNil(t.ExpiresAt), LastUsedAt: stampOrNil(t.LastUsedAt), RevokedAt: stampOrNil(t.RevokedAt),
-		LastUsedFrom: textOrNil(t.LastUsedFrom), UserAgent: textOrNil(t.UserAgent),
+		LastUsedFrom: textOrNil(t.LastUsedFrom), UserAgent: textOrNil(t.UserAgent), Dev: t.Dev,
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"parley/internal/cluster"
 	"parley/internal/console"
 	"parley/internal/diagnostics"
+	"parley/internal/doctor"
 	"parley/internal/feed"
 	"parley/internal/gateway"
 	"parley/internal/media"
@@ -405,8 +406,13 @@ func (s *server) becomeReady(ctx context.Context) {
 		attrs = append(attrs, "allow_private_callers", s.cfg.AllowPrivateCallers)
 	}
 	s.log.Info("parley "+s.cfg.Version+" ready", attrs...)
-	if tokens, err := s.data.Store.Tokens(ctx); err == nil && len(tokens) == 0 {
-		s.log.Warn("nobody can use it yet: there is no token", "hint", "parley token create --help")
+	if tokens, err := s.data.Store.Tokens(ctx); err == nil {
+		for _, f := range doctor.DevTokens(tokens, s.cfg.Dev, time.Now()) {
+			s.log.Warn(f.Found, "hint", f.Remedy)
+		}
+		if len(tokens) == 0 {
+			s.log.Warn("nobody can use it yet: there is no token", "hint", "parley token create --help")
+		}
 	}
 	if s.cfg.OnReady != nil {
 		s.cfg.OnReady(s.url)

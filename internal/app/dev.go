@@ -12,14 +12,16 @@ import (
 
 	"parley"
 	"parley/internal/store"
+	"parley/internal/token"
 )
 
 // DemoChannel is the channel that a development server creates.
 const DemoChannel = "demo"
 
 // prepareDev creates the demo channel and writes dev.env. Tokens that are still valid stay, so programs that have them
-// continue to work.
+// continue to work here. They are marked, so that a production server on the same directory does not accept them.
 func prepareDev(ctx context.Context, data *Data, url string) error {
+	data.Tokens.AcceptDev()
 	if err := ensureDemo(ctx, data.Store); err != nil {
 		return err
 	}
@@ -29,12 +31,15 @@ func prepareDev(ctx context.Context, data *Data, url string) error {
 	}
 	env[EnvURL] = url
 	for name, want := range map[string]parley.Token{
-		EnvToken:       {Name: "dev", Kind: parley.ChannelToken, Channel: DemoChannel},
-		EnvGlobalToken: {Name: "dev", Kind: parley.GlobalToken},
-		EnvAdminToken:  {Name: "dev", Kind: parley.AdminToken},
+		EnvToken:       {Name: "dev", Dev: true, Kind: parley.ChannelToken, Channel: DemoChannel},
+		EnvGlobalToken: {Name: "dev", Dev: true, Kind: parley.GlobalToken},
+		EnvAdminToken:  {Name: "dev", Dev: true, Kind: parley.AdminToken},
 	} {
 		has, err := data.Tokens.Verify(ctx, env[name])
 		if err == nil && has.Kind == want.Kind && has.Channel == want.Channel {
+			if err := markDev(ctx, data.Tokens, has); err != nil {
+				return err
+			}
 			continue
 		}
 		if err != nil && !parley.IsUnauthenticated(err) {
@@ -45,6 +50,16 @@ func prepareDev(ctx context.Context, data *Data, url string) error {
 		}
 	}
 	return WritePrivate(data.Dir.DevEnv(), []byte(strings.Join(env.Lines(), "\n")+"\n"))
+}
+
+// markDev marks a token that is in dev.env but was made otherwise.
+func markDev(ctx context.Context, tokens *token.Authority, t parley.Token) error {
+	if t.Dev {
+		return nil
+	}
+	_, err := tokens.Update(ctx, t.ID, func(t *parley.Token) { t.Dev = true },
+		func(*store.Tx, parley.Token, parley.Token) error { return nil })
+	return err
 }
 
 func ensureDemo(ctx context.Context, db *store.DB) error {

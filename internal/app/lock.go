@@ -37,6 +37,9 @@ type Running struct {
 	Reach doctor.Reach `json:"reach,omitzero"`
 }
 
+// IsDev reports whether it is a development server.
+func (r Running) IsDev() bool { return r.Command == "parley dev" }
+
 // InUseError means that another process owns the data directory.
 type InUseError struct {
 	Dir Dir

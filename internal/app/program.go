@@ -133,6 +133,11 @@ func (c Config) examineData(
 	now := time.Now()
 	findings = append(findings, doctor.Channels(channels, running, now)...)
 	findings = append(findings, doctor.Simulated(channels, c.Dev)...)
+	tokens, err := data.Store.Tokens(ctx)
+	if err != nil {
+		return append(findings, doctor.Broken(err))
+	}
+	findings = append(findings, doctor.DevTokens(tokens, c.Dev, now)...)
 	findings = append(findings, doctor.WhatsApp(channels, c.Version, now)...)
 	counts, err := data.Store.Counters(ctx, now.Add(-24*time.Hour))
 	if err != nil {

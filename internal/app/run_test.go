@@ -118,6 +118,60 @@ func TestRunningRequestFinishes(t *testing.T) {
 	}
 }
 
+// TestDevTokensOnlyOnDev runs a production server on the directory of a development server: it refuses the tokens in dev.env, and
+// says so in its log and to the doctor. A development server accepts them again.
+func TestDevTokensOnlyOnDev(t *testing.T) {
+	dir := Dir(t.TempDir())
+	dev := start(t, Config{DataDir: dir, Dev: true})
+	dev.end(t)
+
+	var log screen
+	serve := start(t, Config{DataDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for name, path := range map[string]string{
+		EnvToken: "/api/channel/health", EnvGlobalToken: "/api/channel/health", EnvAdminToken: "/api/manage/server",
+	} {
+		status, body := serve.get(t, path, dev.env[name])
+		if status != http.StatusUnauthorized || !strings.Contains(body, "parley token create") {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	lock, _ := dir.Running()
+	status, body := serve.get(t, "/api/manage/doctor", lock.AdminToken)
+	if status != http.StatusOK || !strings.Contains(body, `"dev_tokens"`) {
+		t.Errorf("the doctor: %d %s", status, body)
+	}
+	if !strings.Contains(log.String(), "tokens of parley dev") {
+		t.Errorf("the log: %s", log.String())
+	}
+	serve.end(t)
+
+	again := start(t, Config{DataDir: dir, Dev: true})
+	for name, token := range again.env {
+		if name != EnvURL && token != dev.env[name] {
+			t.Errorf("%s was replaced", name)
+		}
+	}
+	if status, body := again.get(t, "/api/channel/health", dev.env[EnvToken]); status != http.StatusOK {
+		t.Errorf("on a development server: %d %s", status, body)
+	}
+}
+
+func (r *running) get(t *testing.T, path, token string) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
+
 // TestDevTokensSurviveRestart restarts on the same data: valid tokens stay, a revoked one is replaced.
 func TestDevTokensSurviveRestart(t *testing.T) {
 	dir := Dir(t.TempDir())
@@ -128,6 +182,7 @@ func TestDevTokensSurviveRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	data.Tokens.AcceptDev()
 	revoked, err := data.Tokens.Verify(t.Context(), first.env[EnvGlobalToken])
 	if err == nil {
 		err = data.Tokens.Revoke(t.Context(), revoked.ID)

@@ -69,6 +69,22 @@ func Simulated(channels []parley.Channel, dev bool) []Finding {
 		Remedy: "parley channel delete CODE, unless you test with it"}}
 }
 
+// DevTokens warns of tokens of parley dev that a production server refuses: programs that still have them do not work.
+func DevTokens(tokens []parley.Token, dev bool, now time.Time) []Finding {
+	n := 0
+	for _, t := range tokens {
+		if t.Dev && t.Active(now) {
+			n++
+		}
+	}
+	if dev || n == 0 {
+		return nil
+	}
+	return []Finding{{Check: "tokens", Level: Warning, Code: "dev_tokens",
+		Found:  fmt.Sprintf("%s of parley dev: parley serve answers 401 to programs that use the tokens in dev.env", Count(n, "token")),
+		Remedy: "give programs a token from parley token create, then revoke those that parley token list shows as dev"}}
+}
+
 func checkChannel(c parley.Channel, running bool, now time.Time) Finding {
 	if !running {
 		c = c.Offline()

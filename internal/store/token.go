@@ -8,7 +8,7 @@ import (
 )
 
 const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at, last_used_from, user_agent, role,
-	signed_by`
+	signed_by, dev`
 
 // Tokens lists all tokens, oldest first.
 func (r Reader) Tokens(ctx context.Context) ([]parley.Token, error) {
@@ -37,23 +37,24 @@ func scanToken(row scanner) (parley.Token, error) {
 	var t parley.Token
 	var created, expires, used, revoked int64
 	err := row.Scan(&t.ID, &t.Name, &t.Kind, &t.Channel, &created, &expires, &used, &revoked, &t.LastUsedFrom, &t.UserAgent, &t.Role,
-		&t.SignedBy)
+		&t.SignedBy, &t.Dev)
 	t.CreatedAt, t.ExpiresAt, t.LastUsedAt, t.RevokedAt = moment(created), moment(expires), moment(used), moment(revoked)
 	return t, err
 }
 
 // AddToken stores a new token.
 func (t *Tx) AddToken(_ context.Context, k parley.Token) error {
-	return t.revised(t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+	return t.revised(t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 		ON CONFLICT DO NOTHING`,
 		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
 		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent, string(k.Role),
-		k.SignedBy))
+		k.SignedBy, flag(k.Dev)))
 }
 
-// UpdateToken stores the name and the role of a token.
+// UpdateToken stores the name and the role of a token, and whether it is of a development server.
 func (t *Tx) UpdateToken(_ context.Context, k parley.Token) error {
-	return t.revised(t.change(`UPDATE token SET name = $1, role = $2 WHERE id = $3`, k.Name, string(k.Role), string(k.ID)))
+	return t.revised(t.change(`UPDATE token SET name = $1, role = $2, dev = $3 WHERE id = $4`,
+		k.Name, string(k.Role), flag(k.Dev), string(k.ID)))
 }
 
 // RevokeToken marks a token as revoked, unless it is already.

@@ -37,6 +37,7 @@ type Authority struct {
 	cache   cache                   // by token
 	ids     cache                   // by id
 	local   map[string]parley.Token // those of Local; not changed once requests are served
+	dev     bool                    // see AcceptDev; not changed once requests are served
 
 	touchMu sync.Mutex
 	closed  bool
@@ -242,6 +243,10 @@ func (a *Authority) clearCaches() {
 }
 
 func (a *Authority) JWKS() []byte { return a.keys.Load().jwks }
+
+// AcceptDev makes this Authority accept the tokens of development servers, whose file may have been copied to other machines
+// or committed. Call it before others use Verify.
+func (a *Authority) AcceptDev() { a.dev = true }
 
 // Local returns a token that only this Authority accepts, until the process ends. It is not stored, so it is not listed
 // and cannot be revoked. It is for the command line of users who can read the data directory. Call it before others use

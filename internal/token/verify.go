@@ -22,7 +22,7 @@ const touchEvery = time.Minute
 // expired, or its channel was deleted. Presenting such a token is not an attempt to guess one.
 var ErrSigned = errors.New("signed by this server")
 
-// The four errors for an invalid token. A caller learns no more about the cause.
+// The errors for an invalid token. A caller learns no more about the cause.
 var (
 	errNoToken   = parley.Errorf(parley.Unauthenticated, "No token was sent. Send one header Authorization: Bearer <token>.")
 	errNotAToken = parley.Errorf(parley.Unauthenticated,
@@ -30,6 +30,10 @@ var (
 	errExpired = &parley.Error{Code: parley.TokenExpired, Cause: ErrSigned,
 		Message: "The token has expired. Make a new one with: parley token create"}
 )
+
+// errDev rejects a token of dev.env on a production server.
+var errDev = &parley.Error{Code: parley.Unauthenticated, Cause: ErrSigned,
+	Message: "This token was made by parley dev, and parley serve does not accept it. Make one with: parley token create"}
 
 func errNotValid(cause error) *parley.Error {
 	return &parley.Error{Code: parley.Unauthenticated, Cause: cause,
@@ -135,6 +139,8 @@ func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parle
 		return parley.Token{}, errNotValid(ErrSigned)
 	case !t.Active(now):
 		return parley.Token{}, errExpired
+	case t.Dev && !a.dev:
+		return parley.Token{}, errDev
 	}
 	return t, nil
 }

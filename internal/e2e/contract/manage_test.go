@@ -20,7 +20,7 @@ var (
 	channelKeys = []string{"code", "name", "network", "number", "status", "reason", "since", "enabled", "settings", "created_at", "evidence",
 		"pairing", "last_inbound_at", "last_confirmed_at", "waiting", "sent_24h", "failed_24h", "faults", "labels"}
 	tokenKeys = []string{"id", "name", "kind", "channel", "role", "created_at", "expires_at", "last_used_at", "last_used_from", "user_agent",
-		"revoked_at"}
+		"revoked_at", "dev"}
 )
 
 // TestManagement holds the management API to the contract.

@@ -11,7 +11,7 @@ CREATE TABLE token (
   expires_at   INTEGER NOT NULL,
   last_used_at INTEGER NOT NULL,
   revoked_at   INTEGER NOT NULL
-, last_used_from TEXT NOT NULL DEFAULT '', user_agent TEXT NOT NULL DEFAULT '', role TEXT NOT NULL DEFAULT 'owner', signed_by TEXT NOT NULL DEFAULT '');
+, last_used_from TEXT NOT NULL DEFAULT '', user_agent TEXT NOT NULL DEFAULT '', role TEXT NOT NULL DEFAULT 'owner', signed_by TEXT NOT NULL DEFAULT '', dev INTEGER NOT NULL DEFAULT 0);
 
 CREATE TABLE signing_key (
   seq        INTEGER PRIMARY KEY,

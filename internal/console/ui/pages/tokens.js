@@ -32,9 +32,10 @@ const tones = { channel: '', global: 'accent', admin: 'warn' };
 const stateOf = (token) => (token.revoked_at ? 'revoked' : token.expires_at && Date.parse(token.expires_at) <= now.value ? 'expired' : 'works');
 const works = (token) => stateOf(token) === 'works';
 
-/** What somebody should know of a token that works: unused, or soon to end. */
+/** What somebody should know of a token that works: of a development server and so refused here, unused, or soon to end. */
 function hintOf(token) {
   if (!works(token)) return '';
+  if (token.dev && server.value?.mode === 'serve') return 'dev';
   if (token.expires_at && Date.parse(token.expires_at) - now.value < soonBefore) return 'soon';
   return now.value - Date.parse(token.last_used_at || token.created_at) > unusedAfter ? 'unused' : '';
 }
@@ -100,7 +101,7 @@ const columns = (reload) => [
   { id: 'channel', label: core('page.channel'), cell: (token) => (token.channel ? html`<span class="clip" title=${token.channel}>${token.channel}</span>` : html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`), sort: (token) => token.channel, class: 'code-cell' },
   { id: 'made', label: t('created'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at, wide: true },
   { id: 'used', label: t('used'), cell: (token) => html`<span class="only-small">${t('used')} </span><span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
-      ${hintOf(token) === 'unused' && html` <${Badge} tone="warn">${t('unused')}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
+      ${['unused', 'dev'].includes(hintOf(token)) && html` <${Badge} tone="warn">${t(hintOf(token))}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
   { id: 'ends', label: t('ends'), cell: (token) => html`<${Ends} token=${token} />${hintOf(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) => token.revoked_at || token.expires_at || '9' },
   { id: 'act', label: html`<span class="sr">${t('revoke')}</span>`, align: 'end', cell: (token) => works(token) && html`<${Button} need="owner" small kind="quiet" aria-label=${`${t('revoke')} ${token.name || token.id}`} onClick=${() => revoke(token, reload)}>${t('revoke')}<//>` },
 ];
