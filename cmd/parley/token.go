@@ -32,6 +32,10 @@ func (c *cli) tokenCreate() *cobra.Command {
 			if kind == "" {
 				return fail(exitUsage, "--kind is missing: channel, global or admin")
 			}
+			if kind == string(parley.AdminToken) && role == "" {
+				return fail(exitUsage, "--role is missing: viewer, support, operator or owner. A viewer reads everything but secrets, also "+
+					"/metrics; an owner may do everything")
+			}
 			body := texts("kind", kind, "channel", channel, "role", role, "name", name)
 			if expires != "" {
 				until, err := expiry(expires)
@@ -56,7 +60,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "channel, global or admin")
 	cmd.Flags().StringVar(&channel, "channel", "", "the channel of a channel token, by its code")
-	cmd.Flags().StringVar(&role, "role", "", "what an admin token may do: viewer, support, operator or owner; default: owner")
+	cmd.Flags().StringVar(&role, "role", "", "what an admin token may do, required: viewer, support, operator or owner")
 	cmd.Flags().StringVar(&name, "name", "", "a note about who uses it")
 	cmd.Flags().StringVar(&expires, "expires", "", "when it expires: after a time (12h, 90d) or at one (2027-01-31, RFC 3339); default: never")
 	return cmd

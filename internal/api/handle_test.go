@@ -361,6 +361,7 @@ func TestProbes(t *testing.T) {
 func TestWhoReadsMetrics(t *testing.T) {
 	e := newEnv(t)
 	const here, elsewhere = "127.0.0.1:1000", "192.0.2.1:1000"
+	viewer := e.token(parley.Token{Kind: parley.AdminToken, Role: parley.Viewer})
 	ask := func(remote, host, token string, headers ...string) int {
 		return e.getFrom(remote, "http://"+host+"/metrics", token, headers...).Code
 	}
@@ -372,6 +373,7 @@ func TestWhoReadsMetrics(t *testing.T) {
 		"through another proxy":         {ask(here, "localhost:7275", "", "Forwarded", "for=192.0.2.1"), 403},
 		"elsewhere":                     {ask(elsewhere, "localhost:7275", ""), 403},
 		"elsewhere, admin":              {ask(elsewhere, "chat.example.com", e.admin), 200},
+		"elsewhere, viewer":             {ask(elsewhere, "chat.example.com", viewer), 200},
 		"elsewhere, channel":            {ask(elsewhere, "chat.example.com", e.main), 403},
 		"elsewhere, garbage":            {ask(elsewhere, "chat.example.com", "garbage"), 401},
 	} {

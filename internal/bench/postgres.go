@@ -53,7 +53,7 @@ func startServe(ctx context.Context, o options, data, database string, flags ...
 
 // tokens creates tokens of the channel "demo" and of the management API.
 func (p *process) tokens(o options, data string) (err error) {
-	if p.admin, err = parleyCommand(o, data, "token", "create", "--kind", "admin", "--quiet"); err != nil {
+	if p.admin, err = parleyCommand(o, data, "token", "create", "--kind", "admin", "--role", "owner", "--quiet"); err != nil {
 		return err
 	}
 	p.token, err = parleyCommand(o, data, "token", "create", "--kind", "channel", "--channel", "demo", "--quiet")

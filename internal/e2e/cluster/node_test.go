@@ -78,7 +78,7 @@ func (c *nodes) add(n *node) {
 func (c *nodes) tokens() {
 	c.t.Helper()
 	c.global = c.all[0].command("token", "create", "--kind", "global", "--quiet")
-	c.admin = c.all[0].command("token", "create", "--kind", "admin", "--quiet")
+	c.admin = c.all[0].command("token", "create", "--kind", "admin", "--role", "owner", "--quiet")
 }
 
 // shareKey copies secret.key of the first node to another.
