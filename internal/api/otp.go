@@ -160,9 +160,11 @@ func (s *server) validateCode(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, func(tx *store.Tx, try otp.TryResult) error {
-		return r.storeKey(ctx, tx, http.StatusOK, tried(try))
-	})
+	var inTx func(*store.Tx, otp.TryResult) error
+	if r.key != nil {
+		inTx = func(tx *store.Tx, try otp.TryResult) error { return r.storeKey(ctx, tx, http.StatusOK, tried(try)) }
+	}
+	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, inTx)
 	r.accepted = err == nil
 	return tried(try), err
 }

@@ -276,39 +276,98 @@ type TryResult struct {
 
 // Validate tries a code. When it returns, the try is counted durably, and a right code is used. inTx runs in the same
 // transaction; nil: nothing. It may be called more than once.
+//
+// If the database fails, the code may be used nevertheless. A caller with inTx can store the outcome there and find it later. For
+// one without, Validate looks again; if the database still fails, the next right try is approved in place of this one.
 func (i *Issuer) Validate(
 	ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, inTx func(*store.Tx, TryResult) error,
 ) (TryResult, error) {
-	now := i.now(channel)
-	var result TryResult
-	err := i.Store.Tx(ctx, func(tx *store.Tx) error {
-		ledger, err := tx.Ledger(ctx, channel, contact)
-		if err != nil {
-			return err
-		}
-		matches := i.matches(ledger.Code, code) // always, so that all tries take the same time
-		corrected := ledger.Correct(now) && ledger.Code.ID != ""
-		try, changed := ledger.Try(matches, now)
-		if corrected {
-			err = tx.PutLedger(ctx, ledger)
-		}
-		if err == nil && changed {
-			err = i.storeTry(ctx, tx, ledger, now)
-		}
-		if err == nil && changed && (try.Status == parley.OTPStatusInvalid || try.Status == parley.OTPStatusLocked) {
-			err = i.countWrongTry(ctx, tx, channel, now)
-		}
-		result = TryResult{OTPTry: try, At: now, BlockedUntil: blockedUntil(ledger, try, now)}
-		if err == nil && inTx != nil {
-			err = inTx(tx, result)
-		}
-		return err
-	})
+	result, err := i.validate(ctx, channel, contact, code, inTx)
+	if inTx == nil && parley.CodeOf(err) == parley.Unavailable && result.Status == parley.OTPStatusApproved {
+		result, err = i.validate(ctx, channel, contact, code, inTx)
+	}
 	if err != nil {
 		return TryResult{}, err
 	}
 	i.metrics.tries[result.Status].Inc()
 	return result, nil
+}
+
+// validate tries a code once. After an error, the result is what the caller does not get to know.
+func (i *Issuer) validate(
+	ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, inTx func(*store.Tx, TryResult) error,
+) (result TryResult, err error) {
+	now := i.now(channel)
+	var unsure parley.OTPCode // whose approval this try repeats
+	err = i.tx(ctx, func(tx *store.Tx) error {
+		result = TryResult{At: now}
+		ledger, err := tx.Ledger(ctx, channel, contact)
+		if err != nil {
+			return err
+		}
+		c := ledger.Code
+		matches := i.matches(c, code) // always, so that all tries take the same time
+		if matches && c.Status == parley.OTPStatusApproved && (c.ID == unsure.ID || i.takeUnsure(c)) {
+			unsure, result.OTPTry = c, parley.OTPTry{ID: c.ID, Status: c.Status}
+		} else if err := i.try(ctx, tx, ledger, matches, &result); err != nil {
+			return err
+		}
+		if inTx != nil {
+			return inTx(tx, result)
+		}
+		return nil
+	})
+	if inTx == nil && parley.CodeOf(err) == parley.Unavailable && result.Status == parley.OTPStatusApproved {
+		if unsure.ID == "" {
+			unsure = parley.OTPCode{ID: result.ID, EndedAt: now}
+		}
+		i.addUnsure(unsure)
+	}
+	return result, err
+}
+
+func (i *Issuer) try(ctx context.Context, tx *store.Tx, ledger parley.OTPLedger, matches bool, result *TryResult) (err error) {
+	now := result.At
+	corrected := ledger.Correct(now) && ledger.Code.ID != ""
+	try, changed := ledger.Try(matches, now)
+	if changed {
+		i.takeUnsure(ledger.Code) // it was open, so no earlier try used it
+	}
+	if corrected {
+		err = tx.PutLedger(ctx, ledger)
+	}
+	if err == nil && changed {
+		err = i.storeTry(ctx, tx, ledger, now)
+	}
+	if err == nil && changed && (try.Status == parley.OTPStatusInvalid || try.Status == parley.OTPStatusLocked) {
+		err = i.countWrongTry(ctx, tx, ledger.Code.Channel, now)
+	}
+	result.OTPTry, result.BlockedUntil = try, blockedUntil(ledger, try, now)
+	return err
+}
+
+// unsureLife is for how long a try can be repeated whose caller got an error: longer than a code lives.
+const unsureLife = time.Hour
+
+// addUnsure stores that the caller of an approval got an error.
+func (i *Issuer) addUnsure(c parley.OTPCode) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for id, at := range i.unsure {
+		if c.EndedAt.Sub(at) > unsureLife {
+			delete(i.unsure, id)
+		}
+	}
+	i.unsure[c.ID] = c.EndedAt
+}
+
+// takeUnsure reports whether the caller of this approval got an error, and forgets that. An earlier one did not happen.
+func (i *Issuer) takeUnsure(c parley.OTPCode) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	at, found := i.unsure[c.ID]
+	delete(i.unsure, c.ID)
+	return found && at.Equal(c.EndedAt)
 }
 
 func blockedUntil(l parley.OTPLedger, try parley.OTPTry, now time.Time) time.Time {

@@ -55,9 +55,11 @@ type Issuer struct {
 	peppers [][]byte         // keys of the hashes: the first for new codes, all for validating
 	digest  func() hash.Hash // for comparing codes; tests count its work
 	metrics metrics
+	tx      func(context.Context, func(*store.Tx) error) error // the store's; tests make it fail
 
 	mu       sync.Mutex
 	reserved map[reservation]int
+	unsure   map[parley.OTPID]time.Time // when codes may have been used by tries whose callers got an error
 }
 
 func New(c Config) *Issuer {
@@ -66,7 +68,7 @@ func New(c Config) *Issuer {
 	}
 	c.Retention = max(c.Retention, parley.OTPGuesses.Window)
 	return &Issuer{Config: c, peppers: c.Keyring.Derive("one-time codes"), digest: sha256.New,
-		metrics: newMetrics(c.Metrics), reserved: map[reservation]int{}}
+		metrics: newMetrics(c.Metrics), tx: c.Store.Tx, reserved: map[reservation]int{}, unsure: map[parley.OTPID]time.Time{}}
 }
 
 // now is the time on a channel's clock, in the precision of the store.

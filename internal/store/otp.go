@@ -49,6 +49,23 @@ func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact 
 	return l, err
 }
 
+// Ledger is [Reader.Ledger] for a change. On PostgreSQL another node may still change the same ledger, while the channel is handed
+// over: the later one waits and reads what the other stored.
+func (t *Tx) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
+	if t.conn.IsPostgres() {
+		spellings, err := t.Spellings(ctx, channel, contact)
+		if err != nil {
+			return parley.OTPLedger{}, err
+		}
+		in, args := inList(2, texts(spellings))
+		err = t.exec(`SELECT 1 FROM otp_code WHERE `+ofChannel+` AND contact IN `+in+` FOR UPDATE`, append([]any{string(channel)}, args...)...)
+		if err != nil {
+			return parley.OTPLedger{}, err
+		}
+	}
+	return t.Reader.Ledger(ctx, channel, contact)
+}
+
 // Ledgers reads a contact's ledgers on all channels, the newest of each channel last.
 func (r Reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
 	return list(r.with(ctx), readLedgers+`contact IN (SELECT $1 UNION
@@ -110,11 +127,14 @@ func (t *Tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, n
 	for _, l := range due {
 		c := l.Code
 		c.Status, c.EndedAt, c.Encrypted = parley.OTPStatusExpired, c.ExpiresAt, nil
-		if err := t.change(`UPDATE otp_code SET status = $1, ended_at = $2, encrypted = NULL WHERE id = $3`,
-			int64(c.Status), millis(c.EndedAt), string(c.ID)); err != nil {
+		n, err := t.sql.Exec(`UPDATE otp_code SET status = $1, ended_at = $2, encrypted = NULL WHERE id = $3 AND status = 0`,
+			int64(c.Status), millis(c.EndedAt), string(c.ID))
+		if err != nil {
 			return nil, err
 		}
-		codes = append(codes, c)
+		if n > 0 { // else another node ended it meanwhile
+			codes = append(codes, c)
+		}
 	}
 	return codes, nil
 }

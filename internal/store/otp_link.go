@@ -36,6 +36,16 @@ func (r Reader) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, erro
 	return one(r.with(ctx), readLinks+`id = $1`, []any{string(id)}, scanLink)
 }
 
+// Link is [Reader.Link] for a change. On PostgreSQL the later of two nodes waits, as in [Tx.Ledger].
+func (t *Tx) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, error) {
+	if t.conn.IsPostgres() {
+		if err := t.exec(`SELECT 1 FROM otp_link WHERE id = $1 FOR UPDATE`, string(id)); err != nil {
+			return parley.OTPLink{}, err
+		}
+	}
+	return t.Reader.Link(ctx, id)
+}
+
 // LinksByHash finds the links of a channel whose code has one of these keyed hashes.
 func (r Reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, hashes [][]byte) ([]parley.OTPLink, error) {
 	return listIn(r.with(ctx), readLinks+ofChannel+` AND hash IN `, ``, []any{string(channel)}, hashes, scanLink)
