@@ -65,6 +65,8 @@ type request struct {
 	key      *parley.StoredResponse // stored with the work; nil: no idempotency key was sent
 	accepted bool                   // the work was accepted and the key stored with it
 	replaces bool                   // the response replaces the one stored with the work
+	// phoneMessage is the id of the message that a simulated phone sends under the key; empty: a new one.
+	phoneMessage parley.MessageID
 
 	action  string // of the audit log; empty: none
 	from    string // the client's address, for the audit log

@@ -206,6 +206,20 @@ func (s *server) removeKey(ctx context.Context, r *request) error {
 	return s.tx(ctx, func(tx *store.Tx) error { return tx.DeleteStoredResponse(ctx, r.key.Scope, r.key.Key) })
 }
 
+// underKey does work outside of a transaction. If the process ends in the middle, a retry does not do it again. Work that failed was
+// not done.
+func (s *server) underKey(ctx context.Context, r *request, do func() error) error {
+	if err := s.beginKey(ctx, r); err != nil {
+		return err
+	}
+	err := do()
+	if err != nil {
+		r.accepted = false
+		err = errors.Join(err, s.removeKey(ctx, r))
+	}
+	return err
+}
+
 // storeEncrypted is storeKey for a response that cannot be rebuilt and contains a secret: it is encrypted.
 func (s *server) storeEncrypted(ctx context.Context, tx *store.Tx, r *request, a response) error {
 	key := r.key
@@ -260,11 +274,15 @@ func (rt *route) scope(r *request) string {
 	case ofAdmin:
 		return "*admin"
 	}
-	days := time.Duration(r.channel.Settings.ClockAhead) / keyLife
+	return channelScope(r.channel)
+}
+
+func channelScope(c parley.Channel) string {
+	days := time.Duration(c.Settings.ClockAhead) / keyLife
 	if days == 0 {
-		return string(r.channel.Code)
+		return string(c.Code)
 	}
-	return string(r.channel.Code) + "+" + strconv.Itoa(int(days))
+	return string(c.Code) + "+" + strconv.Itoa(int(days))
 }
 
 // matches reports whether a stored response belongs to the same request. Its fingerprint may use an older key of

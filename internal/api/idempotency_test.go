@@ -335,6 +335,75 @@ func TestWorkIsDoneOnceByAProcessThatDies(t *testing.T) {
 	}
 }
 
+// TestPhonesActOnceThoughTheProcessDies loses the response after the simulated network did its part.
+func TestPhonesActOnceThoughTheProcessDies(t *testing.T) {
+	e := newEnv(t)
+	handler := func(tx func(context.Context, func(*store.Tx) error) error) http.Handler {
+		c := e.config
+		c.tx, c.Metrics = tx, prometheus.NewRegistry()
+		return New(c)
+	}
+	works := handler(nil)
+	e.server.Config.Handler = works
+	const number = "6281234567890"
+	phone := "/api/sandbox/phones/" + number
+	link := e.call("POST", "/api/otp/link/request", e.main, m{"contact_id": number + "@c.us", "expires": 600}).want(t, 200)
+	group := e.call("POST", "/api/groups/create", e.main, m{"name": "Family", "participants": []m{{"id": number + "@c.us"}}}).want(t, 200)
+	for i, c := range []struct {
+		path   string
+		body   m
+		again  int    // the status of the retry
+		counts string // what lists what was done
+	}{
+		{phone + "/send", m{"type": "text", "message": "once"}, 200, phone + "/chat?limit=100"},
+		{phone + "/send", m{"type": "text", "message": "once", "group_id": group["id"]}, 200,
+			phone + "/chat?limit=100&group_id=" + fmt.Sprint(group["id"])},
+		{phone + "/send", m{"type": "file", "file": m{"data": base64.StdEncoding.EncodeToString([]byte("a file")), "filename": "a.txt"}}, 200,
+			phone + "/chat?limit=100"},
+		{phone + "/open", m{"id": link["id"]}, 200, phone + "/chat?limit=100"},
+		{"/api/sandbox/faults", m{"fault": "late"}, 409, "/api/sandbox/faults"},
+		{"/api/sandbox/phones", m{}, 409, "/api/sandbox/phones"},
+		{"/api/sandbox/clock", m{"advance": 25 * 60 * 60}, 200, ""},
+	} {
+		listed := func() int {
+			if c.counts == "" {
+				return int(e.config.Gateway.Now("main").Sub(time.Now()).Round(time.Minute) / time.Minute)
+			}
+			list := e.call("GET", c.counts, e.main, nil)
+			list.want(t, 200)
+			return len(list.json["data"].([]any))
+		}
+		begun := c.again == 200 // its key is not stored before
+		e.server.Config.Handler = handler(func(ctx context.Context, do func(*store.Tx) error) error {
+			if begun {
+				return errors.New("the process died")
+			}
+			begun = true
+			return e.config.Store.Tx(ctx, do)
+		})
+		first := e.call("POST", c.path, e.main, c.body, keyName, fmt.Sprint("k", i))
+		e.server.Config.Handler = works
+		before := listed()
+		again := e.call("POST", c.path, e.main, c.body, keyName, fmt.Sprint("k", i))
+		if first.StatusCode != 200 || again.StatusCode != c.again {
+			t.Errorf("%s: %d %s, then %d %s", c.path, first.StatusCode, first.text, again.StatusCode, again.text)
+		}
+		one, _ := first.json["data"].(m)
+		two, _ := again.json["data"].(m)
+		if c.again == 200 && (one["message_id"] != two["message_id"] || one["timestamp"] != two["timestamp"]) {
+			t.Errorf("%s: %v, then %v", c.path, one, two)
+		}
+		if after := listed(); after != before {
+			t.Errorf("%s %v was done again: %d, then %d", c.path, c.body, before, after)
+		}
+	}
+	// After its life a key may be used again, and a fault that was refused was not added.
+	e.call("POST", phone+"/send", e.main, m{"type": "text", "message": "once"}, keyName, "k0").want(t, 200)
+	bad := m{"fault": "late", "to": "none"}
+	e.call("POST", "/api/sandbox/faults", e.main, bad, keyName, "bad").want(t, 422)
+	e.call("POST", "/api/sandbox/faults", e.main, m{"fault": "late"}, keyName, "bad").want(t, 200)
+}
+
 // TestGroupOfAProcessThatDied retries a request whose process died while the network made a group.
 func TestGroupOfAProcessThatDied(t *testing.T) {
 	e := newEnv(t)

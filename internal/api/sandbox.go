@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/api/form"
 	"parley/internal/network/sandbox"
+	"parley/internal/store"
 )
 
 // onSandbox wraps an endpoint for channels on the sandbox network.
@@ -80,7 +82,11 @@ func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	made, err := s.Sandbox.CreatePhone(ctx, r.channel.Code, number, name)
+	var made sandbox.Phone
+	err := s.underKey(ctx, r, func() (err error) {
+		made, err = s.Sandbox.CreatePhone(ctx, r.channel.Code, number, name)
+		return err
+	})
 	return ok("Phone created", simulatedOf(made)), err
 }
 
@@ -208,7 +214,8 @@ func (s *server) addFault(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return ok("Fault added", struct{}{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
+	err := s.underKey(ctx, r, func() error { return s.Sandbox.AddFault(ctx, r.channel.Code, fault) })
+	return ok("Fault added", struct{}{}), err
 }
 
 type waitingFault struct {
@@ -252,8 +259,15 @@ func (s *server) moveClock(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	err := s.Gateway.AdvanceClock(ctx, r.channel.Code, time.Duration(seconds)*time.Second)
-	return ok("Clock moved", clockData{parley.Stamp(s.Gateway.Now(r.channel.Code))}), err
+	var moved envelope
+	err := s.Gateway.AdvanceClock(ctx, r.channel.Code, time.Duration(seconds)*time.Second, func(tx *store.Tx, _, after parley.Channel) error {
+		moved = ok("Clock moved", clockData{parley.Stamp(time.Now().Add(time.Duration(after.Settings.ClockAhead)))})
+		if r.key != nil {
+			r.key.Scope = channelScope(after) // in which a retry looks
+		}
+		return r.storeKey(ctx, tx, http.StatusOK, moved)
+	})
+	return moved, err
 }
 
 // resetSandbox deletes the simulated network of a channel and the channel's chats, and resets its clock.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -86,8 +87,35 @@ func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error
 }
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {
+	what.ID = r.phoneMessage
 	m, err := s.Sandbox.SendAs(ctx, r.channel.Code, r.number(), what)
-	return ok("Sent by the phone", acted{m.ID.String(), m.ID.ID, parley.Stamp(m.At)}), err
+	return said(m), err
+}
+
+func said(m sandbox.Message) envelope {
+	return ok("Sent by the phone", acted{m.ID.String(), m.ID.ID, parley.Stamp(m.At)})
+}
+
+// sayOnce wraps an endpoint that sends a message as a phone. The network stores the message and the store the response, so the process
+// may end in between. The id of the message follows from the idempotency key: a retry finds the message.
+func (s *server) sayOnce(do endpoint) endpoint {
+	return func(ctx context.Context, r *request) (any, error) {
+		if r.key == nil {
+			return do(ctx, r)
+		}
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%x", r.key.Scope, r.key.Key, r.key.Fingerprint))
+		id := sandbox.MessageIDFrom([9]byte(sum[:9]))
+		m, err := s.Sandbox.Message(ctx, r.channel.Code, r.number(), string(id))
+		switch {
+		case err == nil && time.Since(m.At) < keyLife:
+			return said(m), nil
+		case errors.Is(err, parley.ErrNotFound):
+			r.phoneMessage = id
+		case err != nil && parley.CodeOf(err) != parley.Invalid: // a bad number is reported with the other fields
+			return nil, err
+		}
+		return do(ctx, r)
+	}
 }
 
 // readMedia returns the bytes of a content's file; nil: it has none.

@@ -185,7 +185,7 @@ func (g *Gateway) reset(ctx context.Context, code parley.ChannelCode, resetNetwo
 const maxAhead = 100 * 365 * 24 * time.Hour
 
 // AdvanceClock advances the clock of a sandbox channel, to test expiry without waiting.
-func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d time.Duration) error {
+func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d time.Duration, inTx ...InChange) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
 		return parley.Errorf(parley.NotSupported, "Only the clock of a sandbox channel can be advanced.")
@@ -193,7 +193,7 @@ func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d t
 	if d > maxAhead-time.Duration(c.Settings.ClockAhead) {
 		return parley.InvalidField("advance", "advance must leave the clock at most 100 years ahead.")
 	}
-	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead += parley.Duration(d) })
+	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead += parley.Duration(d) }, inTx...)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -21,6 +22,14 @@ type Outgoing struct {
 	Media   []byte         // the bytes of the file that Content carries
 	ReplyTo string         // the id of a message in the chat, full or bare; empty: no reply
 	Group   parley.GroupID // empty: to the channel
+	// ID is the message's; empty: a new one. A caller that can lose the response chooses it and looks for it with [Network.Message].
+	ID parley.MessageID
+}
+
+// MessageIDFrom makes the id of a message that a phone sends, in the form of the real network's phones, which is not the
+// gateway's.
+func MessageIDFrom(random [9]byte) parley.MessageID {
+	return parley.MessageID(fmt.Sprintf("3A%X", random))
 }
 
 // SendAs sends a message as a phone. It is stored until the channel accepts it. A phone that is offline sends it when it is
@@ -43,6 +52,7 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		replyTo = target.ID.ID
 	}
 	m := p.newMessage(content, replyTo)
+	m.ID.ID = cmp.Or(o.ID, m.ID.ID)
 	if o.Group != "" {
 		return *m, w.sendInGroup(ctx, p, m, o)
 	}
@@ -56,12 +66,11 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 }
 
 func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Message {
-	random := make([]byte, 9)
-	rand.Read(random)                                   // never fails
-	id := parley.MessageID(fmt.Sprintf("3A%X", random)) // in the form of the real network's phones, which is not the gateway's
+	var random [9]byte
+	rand.Read(random[:]) // never fails
 	text := content.Text()
 	return &Message{
-		ID: parley.MessageRef{Chat: p.contactID(), ID: id}, Author: p.contactID(), direction: fromPhone,
+		ID: parley.MessageRef{Chat: p.contactID(), ID: MessageIDFrom(random)}, Author: p.contactID(), direction: fromPhone,
 		Kind: content.Kind(), Body: text, Content: content, Media: parley.MediaOf(content),
 		ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
 		Copies: 1, Codes: Codes(text), Links: Links(text),
