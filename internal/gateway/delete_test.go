@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley"
@@ -150,4 +152,43 @@ func TestAChannelCreatedAgainByAnotherProcess(t *testing.T) {
 	if len(b.driver.forgotten) != 1 {
 		t.Errorf("the network forgot %v", b.driver.forgotten)
 	}
+}
+
+// TestANewChannelHasNotTheAccountOfTheDeletedOne: while the network cannot delete the keys of a deleted channel, also after a
+// restart, a new channel with its code does not connect.
+func TestANewChannelHasNotTheAccountOfTheDeletedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.driver.keeps = true
+		if _, err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+		old := b.driver.session("demo")
+		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "demo", Network: parley.Sandbox}); err != nil {
+			t.Fatal(err)
+		}
+		b.stop()
+		b.start()
+		time.Sleep(10 * time.Second) // of the fake clock: some attempts
+		if c, _ := b.g.Channel("demo"); b.driver.session("demo") != old || c.State.Status != parley.ChannelStarting {
+			t.Errorf("the new channel is %s", c.State.Status)
+		}
+		if err := b.g.CheckNetwork("demo"); parley.CodeOf(err) != parley.Unavailable {
+			t.Errorf("its network is %v", err)
+		}
+		deletions, err := b.store.Deletions(t.Context())
+		if err != nil || len(deletions) != 1 || deletions[0].Problem == "" || !deletions[0].FinishedAt.IsZero() {
+			t.Errorf("deletions: %+v, %v", deletions, err)
+		}
+		b.driver.mu.Lock()
+		b.driver.keeps = false
+		b.driver.mu.Unlock()
+		b.awaitDeletions()
+		if got := b.await(ayu, "hi", time.Minute); got.Status != parley.Sent {
+			t.Errorf("a message of the new channel is %s", got.Status)
+		}
+		if !slices.Equal(b.driver.forgotten, []parley.ChannelCode{"demo"}) {
+			t.Errorf("the network forgot %v", b.driver.forgotten)
+		}
+	})
 }

@@ -184,6 +184,7 @@ type driver struct {
 
 	mu        sync.Mutex
 	sessions  map[parley.ChannelCode]*session
+	keeps     bool // DeleteChannel fails
 	forgotten []parley.ChannelCode
 }
 
@@ -223,6 +224,9 @@ func given(s *session) []parley.Message {
 func (d *driver) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.keeps {
+		return errors.New("the keys cannot be deleted")
+	}
 	d.forgotten = append(d.forgotten, code)
 	return nil
 }
