@@ -22,7 +22,7 @@ var serverSettings = []string{
 	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL, keyNodeInsecure,
 	keyListen, keyPublicURL, keyAllowPrivate, keyCallers, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel,
 	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion,
-	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
+	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyKeepBackups, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -67,8 +67,9 @@ func (c *cli) appConfig() (app.Config, error) {
 	media, errMedia := c.set.limit(keyMedia)
 	contacts, errContacts := c.set.limit(keyOTPContacts)
 	prefix, errPrefix := c.set.limit(keyOTPPrefix)
+	backups, errBackups := c.set.limit(keyKeepBackups)
 	log, level, errLog := c.logger()
-	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errLog)
+	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errBackups, errLog)
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -95,6 +96,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		MediaPerMinute:    int64(media) << 20,
 		OTPContacts:       contacts,
 		OTPPrefix:         prefix,
+		KeepBackups:       backups,
 
 		Media:            c.media(),
 		WhatsAppEndpoint: c.set.text(keyEndpoint),

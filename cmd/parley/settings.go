@@ -75,6 +75,7 @@ const (
 	keyOTPLife      = "otp_retention"
 	keyEndpoint     = "whatsapp_endpoint"
 	keyTrust        = "whatsapp_trust"
+	keyKeepBackups  = "keep_backups"
 	keyNoOpen       = "no_open"
 	keyURL          = "url"
 	keyToken        = "token"
@@ -125,6 +126,8 @@ var settingTable = []setting{
 	{key: keyEventCap, kind: oneNumber, fallback: "10000000", about: "maximum events in the log " +
 		"while some are needed after their retention; then the oldest are removed"},
 	{key: keyOTPLife, fallback: "24h", about: "how long finished one-time codes and login links are stored"},
+	{key: keyKeepBackups, kind: oneNumber, fallback: "3", about: "how many of its own backups the server keeps in its data directory " +
+		"(0: all)"},
 	{key: keyEndpoint, about: "the address of a test server for WhatsApp's protocol on this machine", hidden: true},
 	{key: keyTrust, about: "file with the test server's public key", hidden: true},
 	{key: keyNoOpen, kind: onOff, fallback: "false", about: "do not open a browser"},

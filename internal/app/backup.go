@@ -2,6 +2,7 @@ package app
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"parley"
 	"parley/internal/api"
+	"parley/internal/doctor"
 	"parley/internal/media"
 	"parley/internal/store"
 )
@@ -202,11 +207,70 @@ func (s *server) backup(ctx context.Context) (api.Backup, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return api.Backup{}, fmt.Errorf("make the folder of backups: %w", err)
 	}
+	if err := s.checkRoom(ctx); err != nil {
+		return api.Backup{}, err
+	}
 	now := time.Now().UTC()
 	b := api.Backup{Path: filepath.Join(folder, fmt.Sprintf(backupName, now.Format(backupStamp))), At: now}
 	var err error
 	b.Bytes, err = SaveBackup(b.Path, func(w io.Writer) error { return s.writeBackup(ctx, w) })
+	if err == nil {
+		s.pruneBackups()
+	}
 	return b, err
+}
+
+const (
+	keptBackups   = 3         // by default
+	backupReserve = 100 << 20 // bytes that a backup leaves free, so that the server goes on
+)
+
+// checkRoom refuses a backup that would fill the disk. The databases are copied first, so they need twice their size.
+func (s *server) checkRoom(ctx context.Context) error {
+	size, err := s.data.Store.Size(ctx)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	_, files := s.cfg.DataDir.mediaFiles()
+	freeDisk := doctor.FreeDisk
+	if s.cfg.freeDisk != nil {
+		freeDisk = s.cfg.freeDisk
+	}
+	need := 2*(size+sizeOf(s.cfg.DataDir.WhatsApp())) + files + backupReserve
+	if free := freeDisk(string(s.cfg.DataDir)); free < need {
+		return parley.Errorf(parley.Unavailable, "There is no room for a backup on the server: it needs %s, and %s are free. "+
+			"Free some space, or write it elsewhere with: parley backup FILE", doctor.Size(need), doctor.Size(free))
+	}
+	return nil
+}
+
+// pruneBackups removes old backups that the server made. Other files in the folder are not touched.
+func (s *server) pruneBackups() {
+	made := s.cfg.DataDir.madeBackups()
+	keep := cmp.Or(s.cfg.KeepBackups, keptBackups)
+	if keep < 0 {
+		return
+	}
+	for len(made) > keep {
+		if err := os.Remove(made[0]); err != nil {
+			s.log.Warn("an old backup cannot be removed", "file", made[0], "error", err)
+		}
+		made = made[1:]
+	}
+}
+
+// madeBackups lists the backups that a server made in the data directory, the oldest first.
+func (d Dir) madeBackups() []string {
+	found, err := filepath.Glob(filepath.Join(d.Backups(), fmt.Sprintf(backupName, "*"))) // sorted
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(found, func(path string) bool {
+		stamp := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "parley-"), ".tar")
+		_, err := time.Parse(backupStamp, stamp)
+		info, failed := os.Lstat(path)
+		return err != nil || failed != nil || !info.Mode().IsRegular()
+	})
 }
 
 func (s *server) writeBackup(ctx context.Context, w io.Writer) error {
@@ -218,8 +282,8 @@ func (s *server) writeBackup(ctx context.Context, w io.Writer) error {
 
 // lastBackup finds the newest backup in the data directory.
 func (d Dir) lastBackup() (api.Backup, bool) {
-	made, err := filepath.Glob(filepath.Join(d.Backups(), fmt.Sprintf(backupName, "*"))) // sorted
-	if err != nil || len(made) == 0 {
+	made := d.madeBackups()
+	if len(made) == 0 {
 		return api.Backup{}, false
 	}
 	path := made[len(made)-1]

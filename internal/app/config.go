@@ -50,6 +50,8 @@ type Config struct {
 	// stored beyond their retention. Zero: the defaults of the packages.
 	EventLife, OTPLife time.Duration
 	EventCap           int64
+	// KeepBackups is how many of its own backups the server keeps in the data directory; zero: 3; below zero: all.
+	KeepBackups int
 	// Media is where the files of messages are stored.
 	Media Media
 	// WhatsAppEndpoint is the address of a test server for WhatsApp's protocol on this machine, and WhatsAppTrust a file
@@ -70,9 +72,10 @@ type Config struct {
 	oneProxy bool // set by normal: TrustedProxies is the default
 
 	// For tests.
-	limits         *stopLimits   // bounds the steps of stopping; nil: the usual ones
-	maxConnections int           // zero: the usual number
-	opened         func(*server) // called before the server serves requests; may be nil
+	limits         *stopLimits             // bounds the steps of stopping; nil: the usual ones
+	freeDisk       func(path string) int64 // nil: that of the disk
+	maxConnections int                     // zero: the usual number
+	opened         func(*server)           // called before the server serves requests; may be nil
 }
 
 // Reach is who can reach a server with this configuration.
