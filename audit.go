@@ -11,6 +11,9 @@ const AuditRetention = 365 * 24 * time.Hour
 // AuditSend is the action of a message that was sent from the console. Its object is the bare id of the message.
 const AuditSend = "message.send"
 
+// AuditRefused is the action of a request that was refused because the caller's role does not suffice.
+const AuditRefused = "access.refused"
+
 // ActorKind says who did something.
 type ActorKind string
 

@@ -235,3 +235,18 @@ func (d *Delivery) SaveAttempt() {
 	}
 	d.TriedAt, d.Took, d.Code, d.Problem, d.Response = time.Time{}, 0, 0, "", ""
 }
+
+// ShortAddress is what those may see of an address who must not see secrets: scheme, host and the first part of the path. The rest
+// often is a secret, such as the path of a chat webhook, or the query.
+func ShortAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	first, rest, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+	short := u.Scheme + "://" + u.Host + "/" + first
+	if rest != "" {
+		short += "/…"
+	}
+	return short
+}

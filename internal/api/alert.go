@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley"
@@ -147,8 +146,6 @@ func (s *server) causesOf(ctx context.Context, rule parley.AlertRule, now time.T
 		a := parley.Alert{Cause: f.Check + string(f.Webhook), Sentence: f.Text(), HoldsUntil: f.Until}
 		if f.Webhook == "" {
 			a.Channel = f.Channel
-		} else {
-			a.Sentence = strings.ReplaceAll(a.Sentence, f.URL, withoutSecrets(f.URL))
 		}
 		causes = append(causes, a)
 	}

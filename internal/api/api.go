@@ -97,6 +97,7 @@ type server struct {
 	failures   *limit.Buckets[netip.Addr]
 	proxyNoted atomic.Bool                    // OnUntrustedProxy was called
 	perToken   *limit.Buckets[parley.TokenID] // nil: no limit
+	refusals   *limit.Buckets[parley.TokenID] // that are logged
 	fetches    *limit.Slots[parley.TokenID]
 	fetched    *limit.Window[parley.TokenID] // bytes; nil: no limit
 	flights    flights
@@ -148,6 +149,7 @@ func New(c Config) *API {
 	}, []string{"type", "result"})
 	c.Metrics.MustRegister(s.alertNotices)
 	s.failures = limit.NewBuckets[netip.Addr](authForgiven, cmp.Or(max(0, c.AuthFailures), authFailures))
+	s.refusals = limit.NewBuckets[parley.TokenID](refusedEvery, refusedBurst)
 	if c.RequestsPerSecond > 0 {
 		every := time.Duration(float64(time.Second) / c.RequestsPerSecond)
 		s.perToken = limit.NewBuckets[parley.TokenID](every, max(1, int(2*c.RequestsPerSecond)))

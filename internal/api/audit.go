@@ -86,6 +86,8 @@ var consoleActions = map[string]string{
 	"POST /api/otp/code/global":       "otp.send_code",
 	"POST /api/otp/link/request":      "otp.create_link",
 	"POST /api/otp/link/global":       "otp.create_link",
+	"DELETE /api/sandbox":             "sandbox.reset",
+	"POST /api/sandbox/clock":         "sandbox.clock",
 }
 
 // audited makes work whose success is in the audit log: in its transaction if it calls auditTx there, else right after it.
@@ -172,6 +174,28 @@ func (s *server) auditAfter(ctx context.Context, r *request) {
 	err := s.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, change{object: object}) })
 	if err != nil {
 		s.Log.Error("an act is missing in the audit log", "action", r.action, "object", object, "error", err)
+	}
+}
+
+const (
+	refusedEvery = time.Minute // one more refused act of a caller is logged
+	refusedBurst = 10          // of a caller at once
+)
+
+type auditedRefusal struct {
+	Route string      `json:"route"`
+	Needs parley.Role `json:"needs"`
+}
+
+// auditRefused logs that a role did not suffice, at most refusedBurst times: nobody can flood the log.
+func (rt *route) auditRefused(ctx context.Context, r *request) {
+	if rt.refusals.Spend(r.token.ID, time.Now()).Refused {
+		return
+	}
+	r.action, r.from = parley.AuditRefused, rt.addressOf(r.http).String()
+	c := change{object: r.http.PathValue("code") + r.http.PathValue("id"), after: auditedRefusal{rt.name(), rt.leastRole()}}
+	if err := rt.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, c) }); err != nil {
+		rt.Log.Error("a refused act is missing in the audit log", "route", rt.name(), "error", err)
 	}
 }
 
@@ -269,6 +293,14 @@ func auditWebhook(w parley.Webhook) auditedWebhook {
 	return auditedWebhook{withoutSecrets(w.URL), textOrNil(w.Channel), w.Types, mediaLinks[w.SignedMedia], w.IsEnabled()}
 }
 
+// shownAddress is as much of an address as the caller may see: below operators the rest may be a secret.
+func (r *request) shownAddress(address string) string {
+	if address == "" || r.token.Role.Includes(parley.Operator) {
+		return address
+	}
+	return parley.ShortAddress(address)
+}
+
 // withoutSecrets hides the parts of an address that often are secrets: user, password and the values of the query.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
@@ -305,6 +337,24 @@ type auditRow struct {
 	After     json.RawMessage  `json:"after"`
 }
 
+// auditRow is an entry as the caller may see it: only the audit log of operators and owners has the paths of addresses.
+func (r *request) auditRow(e parley.AuditEntry) auditRow {
+	if !r.token.Role.Includes(parley.Operator) {
+		e.Before, e.After = withShortURL(e.Before), withShortURL(e.After)
+	}
+	return auditOf(e)
+}
+
+func withShortURL(changed json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	var address string
+	if json.Unmarshal(changed, &fields) != nil || json.Unmarshal(fields["url"], &address) != nil {
+		return changed // it has no address
+	}
+	fields["url"], _ = json.Marshal(parley.ShortAddress(address)) // a text
+	return encodeFields(fields)
+}
+
 func auditOf(e parley.AuditEntry) auditRow {
 	return auditRow{e.Seq, parley.Stamp(e.At), e.Actor.Kind, e.Actor.ID, e.Actor.Name, e.Actor.Role, e.Action, textOrNil(e.Object),
 		textOrNil(e.Address), e.Request, e.Before, e.After}
@@ -320,5 +370,5 @@ func (s *server) listAudit(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	entries, total, err := s.Store.Audit(ctx, q, page)
-	return okPage(mapped(entries, auditOf), page, total), err
+	return okPage(mapped(entries, r.auditRow), page, total), err
 }

@@ -36,7 +36,7 @@ func TestAuditOfChanges(t *testing.T) {
 	e.call("GET", "/api/manage/webhooks/"+id+"/secret", ops, nil).want(t, 200)
 	e.call("DELETE", "/api/manage/webhooks/"+id, ops, nil).want(t, 200)
 	e.call("DELETE", "/api/manage/channels/toko", ops, nil).want(t, 202)
-	// What fails, what is refused and what only reads is not logged.
+	// What fails and what only reads is not logged.
 	e.call("POST", "/api/manage/channels", ops, m{"code": "main"}).want(t, 422)
 	e.call("POST", "/api/manage/tokens", ops, m{"kind": "global"}).want(t, 403)
 	e.call("DELETE", "/api/manage/webhooks/whk_none", ops, nil).want(t, 404)
@@ -44,13 +44,16 @@ func TestAuditOfChanges(t *testing.T) {
 
 	lines, rows := e.auditLog("?actor=Ops")
 	want := []string{"channel.create toko", "channel.change toko", "channel.stop toko", "webhook.create " + id, "webhook.change " + id,
-		"webhook.show_secret " + id, "webhook.delete " + id, "channel.delete toko"}
+		"webhook.show_secret " + id, "webhook.delete " + id, "channel.delete toko", "access.refused"}
 	if strings.Join(lines, ", ") != strings.Join(want, ", ") {
 		t.Fatalf("log: %v\nwant %v", lines, want)
 	}
 	text := string(must(json.Marshal(rows))(t))
 	if strings.Contains(text, "hunter2") || strings.Contains(text, "whsec_") {
 		t.Errorf("the log has a secret: %s", text)
+	}
+	if refused := rows[0].(m)["after"].(m); refused["route"] != "POST /api/manage/tokens" || refused["needs"] != "owner" {
+		t.Errorf("refused: %v", refused)
 	}
 	changed := rows[len(rows)-2].(m)
 	before, after := changed["before"].(m), changed["after"].(m)
@@ -93,6 +96,21 @@ func TestAuditOfTokens(t *testing.T) {
 	_, rows = e.auditLog("?action=token.rotate_key&limit=1")
 	if len(ended) == 0 || len(rows[0].(m)["after"].(m)["ended"].([]any)) != len(ended) {
 		t.Errorf("ended %v, log: %v", ended, rows)
+	}
+}
+
+// TestRefusalsDoNotFloodTheAuditLog: of one caller only some are logged, which does not hide those of another.
+func TestRefusalsDoNotFloodTheAuditLog(t *testing.T) {
+	e := newEnv(t)
+	for _, name := range []string{"One", "Other"} {
+		viewer := e.token(parley.Token{Kind: parley.AdminToken, Role: parley.Viewer, Name: name})
+		for range 3 * refusedBurst {
+			e.call("DELETE", "/api/manage/channels/main", viewer, nil).want(t, 403)
+		}
+		if lines, _ := e.auditLog("?action=access.&actor=" + name); len(lines) < refusedBurst || len(lines) > refusedBurst+2 ||
+			lines[0] != "access.refused main" {
+			t.Errorf("%d refusals of %s are logged: %v", len(lines), name, lines)
+		}
 	}
 }
 

@@ -287,7 +287,7 @@ func (s *server) exportDeliveries(ctx context.Context, r *request) (response, er
 			}
 			addresses, err := s.addresses(ctx)
 			before = found[len(found)-1].ID.Number()
-			return mapped(found, func(d parley.Delivery) deliveryRow { return deliveryOf(d, addresses) }), len(found) == exportPage, err
+			return mapped(found, func(d parley.Delivery) deliveryRow { return r.deliveryRow(d, addresses) }), len(found) == exportPage, err
 		},
 	})
 }

@@ -231,7 +231,11 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 		if r.token, err = rt.identify(ctx, r); err != nil {
 			return a, err
 		}
-		if err := rt.permit(r.token, r.http); err != nil {
+		if err := rt.permitKind(r.token, r.http); err != nil {
+			return a, err
+		}
+		if err := rt.permitRole(r.token); err != nil {
+			rt.auditRefused(ctx, r)
 			return a, err
 		}
 	}

@@ -69,6 +69,13 @@ func alertRuleOf(a parley.AlertRule) alertRuleRow {
 	return row
 }
 
+// alertRule is a rule as the caller may see it.
+func (r *request) alertRule(a parley.AlertRule) alertRuleRow {
+	row := alertRuleOf(a)
+	row.URL = textOrNil(r.shownAddress(a.URL))
+	return row
+}
+
 // auditAlert is a rule as the audit log shows it.
 func auditAlert(a parley.AlertRule) alertRuleRow {
 	a.URL = withoutSecrets(a.URL)
@@ -85,7 +92,7 @@ func (s *server) listAlerts(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	alerts, total, err := s.Store.Alerts(ctx, page)
-	return okPage(alertsData{mapped(rules, alertRuleOf), mapped(alerts, func(a parley.Alert) alertRow {
+	return okPage(alertsData{mapped(rules, r.alertRule), mapped(alerts, func(a parley.Alert) alertRow {
 		return alertRow{a.ID(), a.Rule, textOrNil(a.Channel), a.Sentence, parley.Stamp(a.RaisedAt), stampOrNil(a.NotifiedAt),
 			stampOrNil(a.ResolvedAt), a.Problem}
 	})}, page, total), err

@@ -157,9 +157,12 @@ func TestAuditOfTheConsole(t *testing.T) {
 	e.inConsole(parley.Support, "POST", "/api/send-message/text", "main", m{"contact_id": "x", "message": "No"}).want(t, 422)
 	e.inConsole(parley.Support, "PUT", "/api/send-message/react", "main", m{"message_id": id, "reaction": "👍"}).want(t, 200)
 	e.inConsole(parley.Support, "DELETE", "/api/send-message/delete", "main", m{"message_id": id}).want(t, 200)
+	e.inConsole(parley.Operator, "POST", "/api/sandbox/clock", "main", m{"advance": 60}).want(t, 200)
+	e.inConsole(parley.Operator, "DELETE", "/api/sandbox", "second", nil).want(t, 200)
 	e.inConsole(parley.Support, "POST", "/api/chat/archive", "main", m{"contact_id": ayu}).want(t, 200)
 	lines, rows := e.auditLog("")
-	want := []string{"message.send " + id, "message.react " + id, "message.delete " + id, "chat.archive"}
+	want := []string{"message.send " + id, "access.refused", "message.react " + id, "message.delete " + id, "sandbox.clock main",
+		"sandbox.reset second", "chat.archive"}
 	for i := range want {
 		if len(lines) != len(want) || !strings.HasPrefix(lines[i], want[i]) {
 			t.Fatalf("log: %v\nwant %v", lines, want)

@@ -70,6 +70,13 @@ func deliveryOf(d parley.Delivery, webhooks map[parley.WebhookID]string) deliver
 	return row
 }
 
+// deliveryRow is a delivery as the caller may see it.
+func (r *request) deliveryRow(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
+	row := deliveryOf(d, webhooks)
+	row.URL = r.shownAddress(row.URL)
+	return row
+}
+
 func codeOrNil(code int) *int {
 	if code == 0 {
 		return nil
@@ -85,17 +92,17 @@ func (s *server) listDeliveries(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	rows, total, err := s.deliveries(ctx, q, page)
+	rows, total, err := s.deliveries(ctx, r, q, page)
 	return okPage(rows, page, total), err
 }
 
-func (s *server) deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]deliveryRow, int64, error) {
+func (s *server) deliveries(ctx context.Context, r *request, q parley.DeliveryQuery, page parley.Page) ([]deliveryRow, int64, error) {
 	found, total, err := s.Store.Deliveries(ctx, q, page)
 	if err != nil {
 		return nil, 0, err
 	}
 	addresses, err := s.addresses(ctx)
-	return mapped(found, func(d parley.Delivery) deliveryRow { return deliveryOf(d, addresses) }), total, err
+	return mapped(found, func(d parley.Delivery) deliveryRow { return r.deliveryRow(d, addresses) }), total, err
 }
 
 func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, error) {
@@ -156,23 +163,28 @@ func (s *server) readDelivery(ctx context.Context, r *request) (any, error) {
 	if err = parley.IgnoreNotFound(err); err != nil {
 		return nil, err
 	}
-	request, err := s.deliveryRequest(ctx, d, w)
+	request, err := s.deliveryRequest(ctx, r, d, w)
 	history := mapped(d.History(), func(a parley.DeliveryAttempt) deliveryAttempt {
 		return deliveryAttempt{a.Number, parley.Stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Response}
 	})
-	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Response, history, body, request}), err
+	return ok("OK", deliveryDetail{r.deliveryRow(d, addresses), d.Response, history, body, request}), err
 }
 
 var errNoDelivery = parley.Errorf(parley.NotFound, "This delivery does not exist.")
 
-func (s *server) deliveryRequest(ctx context.Context, d parley.Delivery, w parley.Webhook) (*deliveryRequest, error) {
+// deliveryRequest returns the request of the last attempt. It is signed again, so viewers see neither the signature nor the query: with
+// them anybody could report a login to the application before we do.
+func (s *server) deliveryRequest(ctx context.Context, r *request, d parley.Delivery, w parley.Webhook) (*deliveryRequest, error) {
 	req, err := s.Callbacks.LastRequest(ctx, w, d)
 	if err != nil || req == nil {
 		return nil, err
 	}
-	shown := deliveryRequest{req.Method, req.URL.String(), make(map[string]string, len(req.Header))}
+	shown := deliveryRequest{req.Method, r.shownAddress(req.URL.String()), make(map[string]string, len(req.Header))}
 	for name := range req.Header {
 		shown.Headers[strings.ToLower(name)] = req.Header.Get(name)
+	}
+	if !r.token.Role.Includes(parley.Operator) {
+		delete(shown.Headers, "webhook-signature")
 	}
 	return &shown, nil
 }

@@ -41,7 +41,7 @@ func (s *server) findByID(ctx context.Context, r *request) (any, error) {
 			}
 		}
 	}
-	deliveries, _, err := s.deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{parley.DeliveryID(id)}}, parley.Page{Limit: 1})
+	deliveries, _, err := s.deliveries(ctx, r, parley.DeliveryQuery{IDs: []parley.DeliveryID{parley.DeliveryID(id)}}, parley.Page{Limit: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	deliveries, err := s.deliveriesOf(ctx, events)
+	deliveries, err := s.deliveriesOf(ctx, r, events)
 	return ok("OK", operatorDetail{d, deliveries, textOrNil(m.IdempotencyKey), senders[m.ID]}), err
 }
 
@@ -155,7 +155,7 @@ func lastVotes(events []parley.Event) [][]string {
 	return slices.Collect(maps.Values(last))
 }
 
-func (s *server) deliveriesOf(ctx context.Context, events []parley.Event) ([]deliveryRow, error) {
+func (s *server) deliveriesOf(ctx context.Context, r *request, events []parley.Event) ([]deliveryRow, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}
@@ -163,6 +163,6 @@ func (s *server) deliveriesOf(ctx context.Context, events []parley.Event) ([]del
 	for _, e := range events[max(0, len(events)-maxCaused):] {
 		q.Events = append(q.Events, e.Seq)
 	}
-	rows, _, err := s.deliveries(ctx, q, parley.Page{Limit: maxCaused})
+	rows, _, err := s.deliveries(ctx, r, q, parley.Page{Limit: maxCaused})
 	return rows, err
 }

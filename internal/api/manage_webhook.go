@@ -56,16 +56,23 @@ func warningOf(address string) string {
 	return ""
 }
 
-func (s *server) listWebhooks(ctx context.Context, _ *request) (any, error) {
+func (s *server) listWebhooks(ctx context.Context, r *request) (any, error) {
 	webhooks, err := s.Store.Webhooks(ctx)
-	return ok("OK", mapped(webhooks, webhookOf)), err
+	return ok("OK", mapped(webhooks, r.webhookRow)), err
+}
+
+// webhookRow is a webhook as the caller may see it.
+func (r *request) webhookRow(w parley.Webhook) webhookRow {
+	row := webhookOf(w)
+	row.URL = r.shownAddress(row.URL)
+	return row
 }
 
 func (r *request) webhookID() parley.WebhookID { return parley.WebhookID(r.http.PathValue("id")) }
 
 func (s *server) readWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
-	return ok("OK", webhookOf(w)), notFoundAs(err, errNoWebhook)
+	return ok("OK", r.webhookRow(w)), notFoundAs(err, errNoWebhook)
 }
 
 var errNoWebhook = parley.Errorf(parley.NotFound, "This webhook does not exist.")

@@ -171,14 +171,17 @@ func (rt *route) permitRole(t parley.Token) error {
 	if rt.input == noRoute || t.Kind != console && t.Kind != parley.AdminToken {
 		return nil
 	}
-	least, listed := leastRole[rt.name()]
-	if !listed {
-		least = parley.Owner
+	if least := rt.leastRole(); !t.Role.Includes(least) {
+		return lacksRole(t, least)
 	}
-	if t.Role.Includes(least) {
-		return nil
+	return nil
+}
+
+func (rt *route) leastRole() parley.Role {
+	if least, listed := leastRole[rt.name()]; listed {
+		return least
 	}
-	return lacksRole(t, least)
+	return parley.Owner
 }
 
 // lacksRole is the error of a caller that needs another role.

@@ -35,12 +35,14 @@ func Webhooks(ctx context.Context, store WebhookReader, now time.Time) ([]Findin
 	}
 	var findings []Finding
 	for _, w := range webhooks {
+		isUnencrypted := IsUnencrypted(w.URL)
+		w.URL = parley.ShortAddress(w.URL) // findings are for everybody who may read
 		about := Finding{Check: "webhook", Channel: w.Channel, Webhook: w.ID, URL: w.URL}
 		f, err := checkWebhook(ctx, store, w, about, now)
 		if err != nil {
 			return nil, err
 		}
-		if IsUnencrypted(w.URL) {
+		if isUnencrypted {
 			open := about
 			open.Level, open.Code, open.Remedy = Warning, "webhook_unencrypted", "use https"
 			open.Found = w.URL + " is not encrypted: anyone on the network path can read it"
