@@ -74,7 +74,7 @@ kills: needs ## Run the tests that kill the server and the random ones, in full
 postgres: export PARLEY_POSTGRES=1
 postgres: needs postgres-needs ## Run the tests on PostgreSQL
 	$(RUNTESTS) $(LIMIT) -count=1 -p 4 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes|FailsOver' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api \
-		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./cmd/parley
+		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./internal/app ./cmd/parley
 
 clients: needs ## Generate a Go client, and use it with a server
 	cd $(CLIENTS) && go vet ./...

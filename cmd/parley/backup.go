@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,21 +107,30 @@ func (c *cli) writeBackup(ctx context.Context, w io.Writer, bar *progress) error
 }
 
 func (c *cli) restore() *cobra.Command {
-	var yes bool
+	var yes, revoke bool
+	var before string
 	cmd := &cobra.Command{
-		Use:   "restore FILE",
+		Use:   "restore [FILE]",
 		Short: "Replace the data by a backup",
 		Long: `Replace the data by a backup. The server must not be running. The backup is checked first, and the present data
 is moved to a folder of the data directory. FILE may be - for stdin.
 
 Console sessions, links to sign in and to pair, one-time codes, login links and requests with an Idempotency-Key
 that had no response yet are ended. Tokens revoked and signing secrets rotated since the backup stay revoked and
-rotated, as far as the present database can be read.`,
+rotated, tokens keep a lower role that they got since, and newer entries of the audit log are kept, as far as the
+present database can be read.
+
+With --database, do the same for a PostgreSQL database that you restored with pg_restore or other tools, before you
+start nodes on it. --before names the database that it replaces. If that is lost, --revoke-tokens revokes every token:
+nobody knows which ones were revoked since the backup.`,
 		Example: `  parley restore parley-2026-11-15.tar
-  age -d parley.tar.age | parley restore - --yes`,
+  parley restore --database postgres://parley@db.example.com/restored --before postgres://parley@db.example.com/parley`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.onPostgres() {
-				return fail(exitUsage, app.RestoreOfNode)
+				return c.restorePostgres(cmd.Context(), args, before, revoke, yes)
+			}
+			if len(args) == 0 {
+				return fail(exitUsage, "FILE is missing: the backup, or - for stdin")
 			}
 			from, size, err := c.openBackup(args[0])
 			if err != nil {
@@ -139,9 +149,9 @@ rotated, as far as the present database can be read.`,
 				return err
 			}
 			if c.json {
-				return c.printJSON(restoredJSON(c.dir(), done))
+				return c.printJSON(restoredJSON(string(c.dir()), done))
 			}
-			c.printRestored(done)
+			c.printRestored(string(c.dir()), done)
 			if files := c.filesElsewhere(); files != "" && done.Files > 0 {
 				fmt.Fprintf(c.out, "The backup has %s of messages, which are in %s now. Copy them to %s.\n", count(done.Files, "file"),
 					c.dir().Media(), files)
@@ -150,13 +160,45 @@ rotated, as far as the present database can be read.`,
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
-	settingFlags(cmd.Flags(), keyFiles)
+	cmd.Flags().StringVar(&before, "before", "", "with --database: the PostgreSQL database that it replaces")
+	cmd.Flags().BoolVar(&revoke, "revoke-tokens", false, "with --database: the database before is lost, so revoke every token")
+	settingFlags(cmd.Flags(), keyFiles, keyDatabase, keySecretKey)
 	return cmd
 }
 
-func (c *cli) printRestored(r app.Restored) {
+// restorePostgres makes a restored PostgreSQL database safe to use.
+func (c *cli) restorePostgres(ctx context.Context, args []string, before string, revoke, yes bool) error {
+	database := c.set.text(keyDatabase)
+	switch {
+	case len(args) > 0:
+		return fail(exitUsage, app.RestoreOfNode)
+	case (before == "") == !revoke:
+		return fail(exitUsage, "Name the database before the restore with --before. If it is lost, use --revoke-tokens: every token is revoked")
+	case before == database:
+		return fail(exitUsage, "--before must be another database: what was revoked since the backup is known only there")
+	}
+	question := fmt.Sprintf("This ends sessions, links and open codes in %s", app.ShownDatabase(database))
+	if revoke {
+		question += " and revokes every token"
+	}
+	if err := c.confirm(ctx, yes, question, "restore"); err != nil {
+		return err
+	}
+	config := app.Config{DataDir: c.dir(), Database: database, SecretKeyFile: c.set.text(keySecretKey)}
+	done, err := app.RestorePostgres(ctx, config, before, c.warnings())
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(restoredJSON(app.ShownDatabase(database), done))
+	}
+	c.printRestored(app.ShownDatabase(database), done)
+	return nil
+}
+
+func (c *cli) printRestored(where string, r app.Restored) {
 	say := func(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
-	say("Restored %s.", c.dir())
+	say("Restored %s as of %s.", where, when(r.BackupAt))
 	if r.Before != "" {
 		say("The data before it is in %s. Delete it when you do not need it.", r.Before)
 	}
@@ -166,13 +208,22 @@ func (c *cli) printRestored(r app.Restored) {
 	for _, t := range e.Revoked {
 		say("Token %s (%s) stays revoked.", t.ID, ownerOf(t))
 	}
+	for _, t := range e.Lowered {
+		say("Token %s (%s) stays limited: role %s, expires %s.", t.ID, ownerOf(t), cmp.Or(t.Role, "-"), cmp.Or(when(t.ExpiresAt), "never"))
+	}
+	for _, id := range e.Retired {
+		say("The signing key %s stays retired.", id)
+	}
+	if e.Audit > 0 {
+		say("Entries of the audit log since the backup: %d are kept.", e.Audit)
+	}
 	for _, owner := range e.Rotated {
 		say("The signing secret of %s stays the present one.", owner)
 	}
 	for _, t := range r.Back {
 		say("Token %s (%s) is valid again: the present database did not have it. To revoke it: parley token revoke %s", t.ID, ownerOf(t), t.ID)
 	}
-	if !r.Compared {
+	if !r.Compared && len(e.Revoked) == 0 {
 		say("There was no database to compare with: tokens revoked and secrets rotated since the backup are as in the backup. " +
 			"See them with: parley token list")
 	}
@@ -182,7 +233,7 @@ func ownerOf(t parley.Token) string {
 	return strings.TrimSpace(strings.Join([]string{string(t.Kind), string(t.Channel), t.Name}, " "))
 }
 
-func restoredJSON(dir app.Dir, r app.Restored) any {
+func restoredJSON(where string, r app.Restored) any {
 	ids := func(tokens []parley.Token) []parley.TokenID {
 		list := []parley.TokenID{}
 		for _, t := range tokens {
@@ -192,10 +243,11 @@ func restoredJSON(dir app.Dir, r app.Restored) any {
 	}
 	e := r.Ended
 	return map[string]any{
-		"data": string(dir), "before": r.Before, "compared": r.Compared,
+		"data": where, "backup_at": parley.Stamp(r.BackupAt), "before": r.Before, "compared": r.Compared,
 		"ended": map[string]int64{"console_sessions": e.Sessions, "links": e.Tickets, "codes": e.Codes,
 			"login_links": e.LoginLinks, "requests": e.Keys},
-		"tokens_revoked": ids(e.Revoked), "tokens_back": ids(r.Back), "secrets_rotated": append([]parley.SecretOwner{}, e.Rotated...),
+		"tokens_revoked": ids(e.Revoked), "tokens_lowered": ids(e.Lowered), "tokens_back": ids(r.Back), "audit_kept": e.Audit,
+		"keys_retired": append([]string{}, e.Retired...), "secrets_rotated": append([]parley.SecretOwner{}, e.Rotated...),
 	}
 }
 

@@ -25,7 +25,8 @@ import (
 const (
 	BackupOfNode = "The data of this node is in PostgreSQL. Back it up with pg_dump or the tools of your provider. " +
 		"Store secret.key and the files in --media with it."
-	RestoreOfNode = "The data of this node is in PostgreSQL. Stop all nodes, then restore it with pg_restore or the tools of your provider."
+	RestoreOfNode = "The data of this node is in PostgreSQL. Stop all nodes, restore it into another database with pg_restore or the " +
+		"tools of your provider, then run: parley restore --database NEW --before OLD"
 	MigrateOfNode = "The data of this node is in PostgreSQL. A node migrates it when it starts."
 )
 

@@ -3,6 +3,7 @@ package app
 import (
 	"archive/tar"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/user"
 	"path"
 	"path/filepath"
 	"strings"
@@ -17,9 +19,11 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/cluster"
 	"parley/internal/encrypt"
 	"parley/internal/network/whatsapp"
 	"parley/internal/store"
+	"parley/internal/token"
 )
 
 // Restored is the result of a restore.
@@ -28,7 +32,9 @@ type Restored struct {
 	Before string
 	// Files is the number of files of messages in the backup.
 	Files int
-	// Ended is what the restore ended, and what stays revoked or rotated.
+	// BackupAt is the newest time that the backup knows of.
+	BackupAt time.Time
+	// Ended is what the restore ended, and what stays revoked, lowered or rotated.
 	Ended store.Ended
 	// Compared means that the old database could be read: its revocations and rotations stay.
 	Compared bool
@@ -146,7 +152,8 @@ func tryOut(ctx context.Context, unpacked, present Dir, log *slog.Logger) (Resto
 	if err := data.Store.Check(ctx); err != nil {
 		return Restored{}, errors.Join(err, data.Close())
 	}
-	r, err := data.endRestored(ctx, present, log)
+	known, compared := data.knownNow(ctx, present, log)
+	r, err := data.endRestored(ctx, known, compared)
 	if err := errors.Join(err, data.Close()); err != nil {
 		return Restored{}, err
 	}
@@ -160,37 +167,78 @@ func tryOut(ctx context.Context, unpacked, present Dir, log *slog.Logger) (Resto
 const interrupted = `{"message":"The data were restored from a backup of a moment at which this request was under way. ` +
 	`See whether it was done; if not, send it with a new Idempotency-Key.","code":"conflict"}`
 
-// endRestored ends what was open in a backup. What the old database knows as revoked or rotated stays so. If that cannot
-// be read, the restore continues: it may be the reason for it.
-func (d *Data) endRestored(ctx context.Context, present Dir, log *slog.Logger) (Restored, error) {
-	r := Restored{}
-	var known store.Credentials
-	if present.Exists() {
-		var err error
-		if known, err = d.credentialsOf(ctx, present); err != nil {
-			log.Warn("the present database cannot be read: what was revoked or rotated since the backup is as it was", "error", err)
-		}
-		r.Compared = err == nil
+// knownNow reads what the present data directory knows of tokens and secrets. If it cannot be read, the restore continues: it may be
+// the reason for it.
+func (d *Data) knownNow(ctx context.Context, present Dir, log *slog.Logger) (known store.Credentials, compared bool) {
+	if !present.Exists() {
+		return known, false
+	}
+	known, err := d.credentialsOf(ctx, present)
+	if err != nil {
+		log.Warn("the present database cannot be read: what was revoked or rotated since the backup is as it was", "error", err)
+	}
+	return known, err == nil
+}
+
+// restoredEntry is what the audit log says about a restore.
+type restoredEntry struct {
+	BackupAt       string               `json:"backup_at"`
+	Compared       bool                 `json:"compared"`
+	TokensRevoked  []parley.TokenID     `json:"tokens_revoked"`
+	TokensLowered  []parley.TokenID     `json:"tokens_lowered"`
+	SecretsRotated []parley.SecretOwner `json:"secrets_rotated"`
+	KeysRetired    []string             `json:"keys_retired"`
+	AuditKept      int                  `json:"audit_kept"`
+}
+
+// endRestored ends what was open in a backup. What is known as revoked, lowered or rotated stays so. The audit log says that there was
+// a restore.
+func (d *Data) endRestored(ctx context.Context, known store.Credentials, compared bool) (Restored, error) {
+	r := Restored{Compared: compared}
+	var err error
+	if r.BackupAt, err = d.Store.TrustedTime(ctx); err != nil {
+		return r, err
 	}
 	response := parley.StoredResponse{StatusCode: http.StatusConflict, ContentType: "application/json", Body: []byte(interrupted)}
-	var err error
-	if r.Ended, err = d.Store.EndRestored(ctx, known, response, time.Now()); err != nil || !r.Compared {
+	r.Ended, err = d.Store.EndRestored(ctx, known, response, time.Now(), func(tx *store.Tx, e store.Ended) error {
+		after, err := json.Marshal(restoredEntry{parley.Stamp(r.BackupAt), compared, tokenIDs(e.Revoked), tokenIDs(e.Lowered),
+			e.Rotated, e.Retired, e.Audit})
+		return errors.Join(err, tx.AddAudit(ctx, parley.AuditEntry{At: time.Now(), Actor: localActor(), Action: "server.restore", After: after}))
+	})
+	if err != nil || !compared {
 		return r, err
 	}
 	tokens, err := d.Store.Tokens(ctx)
 	for _, t := range tokens {
-		if _, was := known.Tokens[t.ID]; !was && t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || t.ExpiresAt.After(time.Now())) {
+		if _, was := known.Tokens[t.ID]; !was && t.Active(time.Now()) {
 			r.Back = append(r.Back, t)
 		}
 	}
 	return r, err
 }
 
-// credentialsOf reads the tokens and secrets of another data directory, which is not in use. The secrets are encrypted
-// for this one.
+// localActor is the user of this machine who runs a command without a server.
+func localActor() parley.Actor {
+	local := token.LocalToken(parley.AdminToken)
+	if u, err := user.Current(); err == nil {
+		local.Name += " (" + u.Username + ")"
+	}
+	return parley.Actor{Kind: parley.ActorLocal, ID: string(local.ID), Name: local.Name, Role: local.Role}
+}
+
+func tokenIDs(tokens []parley.Token) []parley.TokenID {
+	ids := []parley.TokenID{}
+	for _, t := range tokens {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// credentialsOf reads the tokens and secrets of another data directory, which is not in use. What is encrypted is encrypted for this
+// one.
 func (d *Data) credentialsOf(ctx context.Context, other Dir) (store.Credentials, error) {
 	known, err := store.ReadCredentials(ctx, other.Database())
-	if err != nil || len(known.Secrets) == 0 {
+	if err != nil || len(known.Secrets)+len(known.Keys) == 0 {
 		return known, err
 	}
 	if _, err := os.Stat(other.Key()); err != nil { // opening would create it
@@ -200,10 +248,90 @@ func (d *Data) credentialsOf(ctx context.Context, other Dir) (store.Credentials,
 	if err != nil {
 		return store.Credentials{}, err
 	}
+	return known, reencryptCredentials(&known, keyring, d.Keyring)
+}
+
+func reencryptCredentials(known *store.Credentials, from, to *encrypt.Keyring) (err error) {
 	for i, s := range known.Secrets {
-		if known.Secrets[i], err = callback.Reencrypt(s, keyring, d.Keyring); err != nil {
-			return store.Credentials{}, err
+		if known.Secrets[i], err = callback.Reencrypt(s, from, to); err != nil {
+			return err
 		}
 	}
-	return known, nil
+	for i, k := range known.Keys {
+		seed, err := from.Decrypt(k.Encrypted, k.ID)
+		if err != nil {
+			return fmt.Errorf("signing key %s: %w", k.ID, err)
+		}
+		known.Keys[i].Encrypted = to.Encrypt(seed, k.ID)
+	}
+	return nil
+}
+
+// RestorePostgres does for a PostgreSQL database that was restored with other tools what [Restore] does for a file: it ends what was
+// open at the backup, and takes what was revoked, lowered or rotated since from the database before, if there is one. Without it nobody
+// knows which tokens were revoked, so all are. No node may run on the restored database.
+func RestorePostgres(ctx context.Context, c Config, before string, log *slog.Logger) (Restored, error) {
+	state, err := cluster.Inspect(ctx, c.Database)
+	if err != nil {
+		return Restored{}, err
+	}
+	for _, n := range state.Nodes {
+		if n.ExpiresAt.After(time.Now().Add(-state.Ahead)) {
+			return Restored{}, &DataError{fmt.Sprintf("Node %d at %s is running on this database. Stop all nodes first. Nothing was changed.",
+				n.ID, n.URL)}
+		}
+	}
+	if err := c.checkKeyFile(state.KeyPrint); err != nil {
+		return Restored{}, err
+	}
+	keyring, err := encrypt.OpenKeyFile(c.keyFile())
+	if err != nil {
+		return Restored{}, err
+	}
+	known, err := credentialsBefore(ctx, before, keyring)
+	if err != nil {
+		return Restored{}, &DataError{fmt.Sprintf("The database before the restore cannot be used: %v. Nothing was changed.", err)}
+	}
+	db, err := store.Open(ctx, c.Database)
+	if err != nil {
+		return Restored{}, err
+	}
+	data := &Data{Dir: c.DataDir, Store: db, Keyring: keyring}
+	if before == "" {
+		known, err = unverified(ctx, db)
+	}
+	var r Restored
+	if err == nil {
+		r, err = data.endRestored(ctx, known, before != "")
+	}
+	if err := errors.Join(err, data.Close()); err != nil {
+		return Restored{}, err
+	}
+	return r, whatsapp.PrepareRestored(ctx, c.Database, log)
+}
+
+// credentialsBefore reads the database that a restore replaced.
+func credentialsBefore(ctx context.Context, before string, keyring *encrypt.Keyring) (known store.Credentials, err error) {
+	if before == "" {
+		return known, nil
+	}
+	db, err := store.Open(ctx, before)
+	if err != nil {
+		return known, err
+	}
+	if known, err = db.Credentials(ctx); err == nil {
+		err = reencryptCredentials(&known, keyring, keyring) // it must be the same key file
+	}
+	return known, errors.Join(err, db.Close())
+}
+
+// unverified says of every token that it was revoked: nobody can know better.
+func unverified(ctx context.Context, db *store.DB) (known store.Credentials, err error) {
+	tokens, err := db.Tokens(ctx)
+	known.Tokens = map[parley.TokenID]parley.Token{}
+	for _, t := range tokens {
+		t.RevokedAt = time.Now()
+		known.Tokens[t.ID] = t
+	}
+	return known, err
 }

@@ -20,6 +20,7 @@ import (
 	"parley"
 	"parley/internal/callback"
 	"parley/internal/store"
+	"parley/internal/token"
 )
 
 // filled makes a data directory whose files all say the same.
@@ -352,6 +353,83 @@ func TestRestoreToEmptyDirectory(t *testing.T) {
 		if err != nil || r.Compared || r.Ended.Sessions != 1 || (r.Before != "") != (dir == broken) {
 			t.Errorf("%+v, %v", r, err)
 		}
+	}
+}
+
+// TestRestoreGivesNothingBack takes a role, a signing key and time away after a backup. A restore does not give them back, and the
+// audit log goes on.
+func TestRestoreGivesNothingBack(t *testing.T) {
+	ctx, dir := t.Context(), Dir(t.TempDir())
+	data, err := OpenData(ctx, dir, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := func(action string) error {
+		return data.Store.Tx(ctx, func(tx *store.Tx) error {
+			return tx.AddAudit(ctx, parley.AuditEntry{At: time.Now(), Action: action})
+		})
+	}
+	issue := func(name string, role parley.Role) (raw string, id parley.TokenID) {
+		raw, err := data.Tokens.Issue(ctx, parley.Token{Kind: parley.AdminToken, Role: role, Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		verified, err := data.Tokens.Verify(ctx, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw, verified.ID
+	}
+	oldRaw, _ := issue("old key", parley.Owner)
+	if _, err := data.Tokens.Rotate(ctx, token.Rotation{}); err != nil {
+		t.Fatal(err)
+	}
+	demoted, demotedID := issue("demoted", parley.Owner)
+	promoted, promotedID := issue("promoted", parley.Viewer)
+	var backup bytes.Buffer
+	if err := errors.Join(log("before"), Backup(ctx, data, &backup, func(int64, int64) {})); err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(setRole(ctx, data.Tokens, demotedID, parley.Viewer), setRole(ctx, data.Tokens, promotedID, parley.Owner))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := data.Tokens.Rotate(ctx, token.Rotation{Retire: true, KeepCurrent: true})
+	if err := errors.Join(err, log("after 1"), log("after 2"), data.Close()); err != nil || len(ended) != 1 {
+		t.Fatal(ended, err)
+	}
+
+	r, err := Restore(ctx, dir, &backup, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Ended.Lowered) != 1 || r.Ended.Lowered[0].ID != demotedID || r.Ended.Lowered[0].Role != parley.Viewer ||
+		len(r.Ended.Retired) != 1 || len(r.Ended.Revoked) != 1 || r.Ended.Audit != 2 {
+		t.Errorf("it says %+v", r.Ended)
+	}
+	if data, err = OpenData(ctx, dir, quiet); err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	for raw, role := range map[string]parley.Role{demoted: parley.Viewer, promoted: parley.Viewer} {
+		if got, err := data.Tokens.Verify(ctx, raw); err != nil || got.Role != role {
+			t.Errorf("%s is %s, want %s: %v", got.Name, got.Role, role, err)
+		}
+	}
+	if _, err := data.Tokens.Verify(ctx, oldRaw); parley.CodeOf(err) != parley.Unauthenticated {
+		t.Errorf("a token of the retired key: %v", err)
+	}
+	entries, _, err := data.Store.Audit(ctx, parley.AuditQuery{}, parley.Page{Limit: 10})
+	var actions []string
+	for _, e := range entries {
+		actions = append(actions, e.Action)
+	}
+	if strings.Join(actions, " ") != "server.restore after 2 after 1 before" || err != nil {
+		t.Errorf("audit log: %v, %v", actions, err)
+	}
+	if e := entries[0]; e.Actor.Kind != parley.ActorLocal || !strings.Contains(e.Actor.Name, "command line") ||
+		!strings.Contains(string(e.After), string(demotedID)) {
+		t.Errorf("entry: %+v", e)
 	}
 }
 

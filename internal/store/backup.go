@@ -47,34 +47,72 @@ func Version(ctx context.Context, file string) (at, needed int, err error) {
 	return at, needed, err
 }
 
-// Credentials are the tokens and signing secrets of a database.
+// Credentials are what a restore must not forget: the tokens, signing keys, signing secrets and audit log of the database that it
+// replaces.
 type Credentials struct {
-	Tokens  map[parley.TokenID]time.Time // when each was revoked; zero: not revoked
+	Tokens  map[parley.TokenID]parley.Token
+	Keys    []parley.SigningKey
 	Secrets []parley.SigningSecret
+	Audit   []parley.AuditEntry // oldest first
 }
 
 // ReadCredentials reads them from a database file of any version, without changing it. No other process may have it open.
-func ReadCredentials(ctx context.Context, path string) (Credentials, error) {
-	c := Credentials{Tokens: map[parley.TokenID]time.Time{}}
-	err := sqldb.ReadFile(ctx, path, func(conn *sqldb.Conn) error {
-		tokens := each(Reader{conn}, `SELECT id, revoked_at FROM token`, nil, func(row scanner) error {
-			var id parley.TokenID
-			var revoked int64
-			err := row.Scan(&id, &revoked)
-			c.Tokens[id] = moment(revoked)
+func ReadCredentials(ctx context.Context, path string) (c Credentials, err error) {
+	err = sqldb.ReadFile(ctx, path, func(conn *sqldb.Conn) error {
+		r := Reader{conn}
+		// An older file has no such table or column: then it had no roles, all keys verified all tokens, or nothing was logged.
+		role, err := r.columnOr("token", "role", "''")
+		signedBy, err2 := r.columnOr("token", "signed_by", "''")
+		audited, err3 := r.columnOr("audit", "seq", "")
+		if err := errors.Join(err, err2, err3); err != nil {
 			return err
-		})
-		secrets := each(Reader{conn}, `SELECT owner, sealed, old_sealed, old_until FROM secret`, nil, func(row scanner) error {
-			var s parley.SigningSecret
-			var until int64
-			err := row.Scan(&s.Owner, &s.Encrypted, &s.OldEncrypted, &until)
-			s.OldUntil = moment(until)
-			c.Secrets = append(c.Secrets, s)
-			return err
-		})
-		return errors.Join(tokens, secrets)
+		}
+		c, err = r.credentials(role, signedBy, audited != "")
+		return err
 	})
 	return c, err
+}
+
+// Credentials reads them from this database.
+func (db *DB) Credentials(ctx context.Context) (Credentials, error) {
+	return db.Reader.with(ctx).credentials("role", "signed_by", true)
+}
+
+// columnOr returns the name of a column of a SQLite file, or something else where there is none.
+func (r Reader) columnOr(table, column, otherwise string) (string, error) {
+	var found int64
+	err := r.row(`SELECT count(*) FROM pragma_table_info($1) WHERE name = $2`, []any{table, column}, &found)
+	if found == 0 {
+		return otherwise, err
+	}
+	return column, err
+}
+
+func (r Reader) credentials(role, signedBy string, audited bool) (c Credentials, err error) {
+	c.Tokens = map[parley.TokenID]parley.Token{}
+	tokens := each(r, `SELECT id, revoked_at, expires_at, `+role+`, `+signedBy+` FROM token`, nil, func(row scanner) error {
+		var t parley.Token
+		var revoked, expires int64
+		err := row.Scan(&t.ID, &revoked, &expires, &t.Role, &t.SignedBy)
+		t.RevokedAt, t.ExpiresAt = moment(revoked), moment(expires)
+		c.Tokens[t.ID] = t
+		return err
+	})
+	secrets := each(r, `SELECT owner, sealed, old_sealed, old_until FROM secret`, nil, func(row scanner) error {
+		var s parley.SigningSecret
+		var until int64
+		err := row.Scan(&s.Owner, &s.Encrypted, &s.OldEncrypted, &until)
+		s.OldUntil = moment(until)
+		c.Secrets = append(c.Secrets, s)
+		return err
+	})
+	c.Keys, err = list(r, `SELECT `+keyColumns+` FROM signing_key ORDER BY created_at DESC, seq DESC`, nil, scanKey)
+	if audited {
+		var err2 error
+		c.Audit, err2 = list(r, `SELECT seq, `+auditColumns+` FROM audit ORDER BY seq`, nil, scanAudit)
+		err = errors.Join(err, err2)
+	}
+	return c, errors.Join(tokens, secrets, err)
 }
 
 // Ended is what [DB.EndRestored] did.
@@ -85,21 +123,30 @@ type Ended struct {
 	LoginLinks int64
 	Keys       int64                // idempotency keys without a response
 	Revoked    []parley.Token       // revoked since the backup
+	Lowered    []parley.Token       // with the lower role and the earlier expiry that they got since the backup
 	Rotated    []parley.SecretOwner // whose secrets were rotated since the backup
+	Retired    []string             // signing keys that were retired since the backup
+	Audit      int                  // entries of the audit log that were added since the backup
 }
 
 // EndRestored makes a restored store safe to use. What was open at the backup may have been used since, so it expires. A
-// token that was revoked since the backup stays revoked, and a rotated secret stays rotated. The secrets in present must be
-// encrypted for this store. Keys without a response get this one.
-func (db *DB) EndRestored(ctx context.Context, present Credentials, response parley.StoredResponse, now time.Time) (Ended, error) {
+// token that was revoked since the backup stays revoked and one with a lesser role keeps that, a rotated secret stays rotated, a retired
+// signing key retired, and newer entries of the audit log are appended. What is encrypted in present must be encrypted for this store.
+// Keys without a response get this one. also stores more in the same transaction.
+func (db *DB) EndRestored(
+	ctx context.Context, present Credentials, response parley.StoredResponse, now time.Time, also func(*Tx, Ended) error,
+) (Ended, error) {
 	var e Ended
 	err := db.Tx(ctx, func(t *Tx) error {
 		e = Ended{}
 		if err := t.endOpen(&e, response, now); err != nil {
 			return err
 		}
-		for id, at := range present.Tokens {
-			if err := t.revokeRestored(ctx, &e, id, at); err != nil {
+		if err := t.keepSigningKeys(ctx, &e, present, now); err != nil {
+			return err
+		}
+		for _, token := range present.Tokens {
+			if err := t.limitRestored(ctx, &e, token); err != nil {
 				return err
 			}
 		}
@@ -108,10 +155,82 @@ func (db *DB) EndRestored(ctx context.Context, present Credentials, response par
 				return err
 			}
 		}
-		return nil
+		if err := t.keepAudit(ctx, &e, present.Audit); err != nil {
+			return err
+		}
+		sortTokens(e.Revoked)
+		sortTokens(e.Lowered)
+		return also(t, e)
 	})
-	slices.SortFunc(e.Revoked, func(a, b parley.Token) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return e, err
+}
+
+func sortTokens(tokens []parley.Token) {
+	slices.SortFunc(tokens, func(a, b parley.Token) int { return a.CreatedAt.Compare(b.CreatedAt) })
+}
+
+// keepSigningKeys makes the present signing keys those of the restored database, if it is an earlier state of the same one. Tokens
+// that a retired key signed are revoked.
+func (t *Tx) keepSigningKeys(ctx context.Context, e *Ended, present Credentials, now time.Time) error {
+	restored, err := t.SigningKeys(ctx)
+	if err != nil {
+		return err
+	}
+	tokens, err := t.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	has := func(keys []parley.SigningKey, id string) bool {
+		return slices.ContainsFunc(keys, func(k parley.SigningKey) bool { return k.ID == id })
+	}
+	isEarlier := slices.ContainsFunc(restored, func(k parley.SigningKey) bool { return has(present.Keys, k.ID) }) ||
+		slices.ContainsFunc(tokens, func(k parley.Token) bool { _, known := present.Tokens[k.ID]; return known })
+	if !isEarlier || len(present.Keys) == 0 {
+		return nil
+	}
+	for _, k := range present.Keys {
+		if !has(restored, k.ID) {
+			if err := t.AddSigningKey(ctx, k); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range restored {
+		if has(present.Keys, k.ID) {
+			continue
+		}
+		e.Retired = append(e.Retired, k.ID)
+		if err := t.RemoveSigningKey(ctx, k.ID); err != nil {
+			return err
+		}
+	}
+	for _, k := range tokens {
+		if slices.Contains(e.Retired, k.SignedBy) && k.RevokedAt.IsZero() {
+			e.Revoked = append(e.Revoked, k)
+			if err := t.RevokeToken(ctx, k.ID, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keepAudit appends the entries of the audit log that were added since the backup.
+func (t *Tx) keepAudit(ctx context.Context, e *Ended, present []parley.AuditEntry) error {
+	var last, newest int64
+	if err := t.row(`SELECT coalesce(max(seq), 0), coalesce(max(at), 0) FROM audit`, nil, &last, &newest); err != nil {
+		return err
+	}
+	for _, entry := range present {
+		if entry.Seq <= last && millis(entry.At) <= newest { // it is in the backup; that of another server may count from 1
+			continue
+		}
+		e.Audit++
+		if err := t.AddAudit(ctx, entry); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endOpen expires or deletes everything that is open.
@@ -137,17 +256,33 @@ func (t *Tx) endOpen(e *Ended, response parley.StoredResponse, now time.Time) er
 	return nil
 }
 
-// revokeRestored revokes a token that was revoked since the backup.
-func (t *Tx) revokeRestored(ctx context.Context, e *Ended, id parley.TokenID, at time.Time) error {
-	k, err := t.Token(ctx, id)
-	if errors.Is(err, parley.ErrNotFound) || err == nil && (at.IsZero() || !k.RevokedAt.IsZero()) {
+// limitRestored takes from a token what was taken from it since the backup: it stays revoked, or gets the lower role and the earlier
+// expiry.
+func (t *Tx) limitRestored(ctx context.Context, e *Ended, present parley.Token) error {
+	k, err := t.Token(ctx, present.ID)
+	if errors.Is(err, parley.ErrNotFound) || err == nil && !k.RevokedAt.IsZero() {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	e.Revoked = append(e.Revoked, k)
-	return t.RevokeToken(ctx, id, at)
+	if !present.RevokedAt.IsZero() {
+		e.Revoked = append(e.Revoked, k)
+		return t.RevokeToken(ctx, k.ID, present.RevokedAt)
+	}
+	role, expires := k.Role, k.ExpiresAt
+	if present.Role != "" && !present.Role.Includes(k.Role) {
+		role = present.Role
+	}
+	if !present.ExpiresAt.IsZero() && (expires.IsZero() || present.ExpiresAt.Before(expires)) {
+		expires = present.ExpiresAt
+	}
+	if role == k.Role && expires.Equal(k.ExpiresAt) {
+		return nil
+	}
+	k.Role, k.ExpiresAt = role, expires
+	e.Lowered = append(e.Lowered, k)
+	return t.revised(t.change(`UPDATE token SET role = $1, expires_at = $2 WHERE id = $3`, string(role), millis(expires), string(k.ID)))
 }
 
 // rotateRestored stores a secret that was created or rotated since the backup, if its owner is in the backup. A rotation
