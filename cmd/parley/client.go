@@ -52,7 +52,7 @@ func (c *cli) client(configured, inDevEnv string, local func(app.Running) string
 	}
 	cl.Token, cl.Origin = strings.TrimSpace(c.set.text(configured)), c.set.values[configured].origin
 	if cl.Token != "" {
-		return cl, nil
+		return cl, c.checkAddress(cl, running)
 	}
 	if c.profile != "" { // tokens of the data directory are for its own server
 		kind := "token for messages"
@@ -77,6 +77,25 @@ func (c *cli) client(configured, inDevEnv string, local func(app.Running) string
 	}
 	known, _ := findSetting(configured)
 	return nil, fail(exitNotAllowed, "no token. Create one with: parley token create, and set %s", known.variable())
+}
+
+// checkAddress refuses to send a token to an address that a file in the current folder names, unless the token is from that file
+// too. A folder that somebody else wrote, such as a cloned repository, must not learn the tokens of the environment.
+func (c *cli) checkAddress(cl *client.Client, running app.Running) error {
+	key := keyURL
+	switch {
+	case c.profile != "":
+		key = keyProfile
+	case running.URL != "":
+		return nil // on this machine
+	case c.set.text(keyURL) == "":
+		key = keyListen
+	}
+	if c.set.found == "" || c.set.values[key].origin != c.set.found || cl.Origin == c.set.found || cl.Origin == "profile "+c.profile {
+		return nil
+	}
+	return fail(exitUsage, "%s names the server %s, and the token is from %s. A file that was only found in the current folder gets no token "+
+		"from elsewhere. Name the file with --config, or the server with --url", c.set.found, cl.Base, cl.Origin)
 }
 
 // isOnThisMachine reports whether an address leads to this machine only.

@@ -152,6 +152,7 @@ func (s setting) variable() string { return "PARLEY_" + strings.ToUpper(s.key) }
 // settings are the values with their origins.
 type settings struct {
 	values map[string]settingValue
+	found  string // the configuration file, if nobody named it or its directory: anybody may have put it into the current folder
 }
 
 type settingValue struct {
@@ -287,6 +288,9 @@ func (s *settings) addFile() error {
 	}
 	if err != nil {
 		return fail(exitUsage, "configuration: %w", err)
+	}
+	if !asked && s.values[keyData].origin == "default" {
+		s.found = path
 	}
 	var file map[string]any
 	if _, err := toml.Decode(string(data), &file); err != nil {
