@@ -35,7 +35,7 @@ var typeEvents = []string{"text/event-stream"}
 // stream adds a route whose response is the live event stream.
 func (m *router) stream(pattern string, who access) {
 	rt := m.route(pattern, who, query, work{})
-	rt.isStream, rt.do = true, rt.openStream
+	rt.isStream, rt.readsLog, rt.do = true, true, rt.openStream
 	m.handle(rt, rt)
 }
 
@@ -219,11 +219,12 @@ func (rt *route) forward(r *request, reader *feed.Reader, out *eventWriter) erro
 		case err != nil:
 			return out.end("the events cannot be read; reconnect with the last id", err)
 		}
-		if time.Since(checked) >= checkToken {
+		// A token is verified from memory, so it is checked before every write. A session is read from the store.
+		if time.Since(checked) >= checkToken || rt.checkSession == nil && len(out.text) > 0 {
 			checked = time.Now()
-			if err := rt.reauthenticate(ctx, r.http); parley.IsUnauthenticated(err) {
+			if why := rt.lostAccess(ctx, r); why != "" {
 				out.text = out.text[:0] // pending events are no longer for this caller
-				return out.end("the token is no longer valid", nil)
+				return out.end(why, nil)
 			}
 		}
 		if len(out.text) == 0 && time.Since(out.wrote) >= every {
@@ -231,6 +232,19 @@ func (rt *route) forward(r *request, reader *feed.Reader, out *eventWriter) erro
 		}
 	}
 	return nil
+}
+
+// lostAccess says why a stream must end; empty: it goes on. Its filter depends on the role, so it ends when that changes: the
+// caller reconnects and gets the filter of the new one.
+func (rt *route) lostAccess(ctx context.Context, r *request) string {
+	now, err := rt.reauthenticate(ctx, r.http)
+	switch {
+	case parley.IsUnauthenticated(err):
+		return "the token is no longer valid"
+	case err == nil && now.Role != r.token.Role:
+		return "the role has changed; reconnect with the last id"
+	}
+	return ""
 }
 
 // recentEvents lists what happened, newest first. One call scans a bounded number of rows.

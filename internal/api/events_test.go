@@ -59,9 +59,14 @@ type listening struct {
 // listen opens a stream on a server. It is closed when the test ends.
 func listen(t testing.TB, client *http.Client, url, token string, headers ...string) *listening {
 	t.Helper()
+	return listenAt(t, client, url+"/api/events?types=otp.expired", token, headers...)
+}
+
+func listenAt(t testing.TB, client *http.Client, address, token string, headers ...string) *listening {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	t.Cleanup(cancel)
-	req := must(http.NewRequestWithContext(ctx, "GET", url+"/api/events?types=otp.expired", nil))(t)
+	req := must(http.NewRequestWithContext(ctx, "GET", address, nil))(t)
 	req.Header.Set("Authorization", "Bearer "+token)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
@@ -197,6 +202,57 @@ func TestRevokedTokenEndsStream(t *testing.T) {
 	if _, err := l.line(); err != io.EOF {
 		t.Errorf("the stream ended with %v", err)
 	}
+}
+
+// TestDemotedTokenEndsStream lowers the role of a token while its stream is open. The stream ends before it shows a pairing, which
+// only operators may see; the next one leaves pairings out.
+func TestDemotedTokenEndsStream(t *testing.T) {
+	e := newStreamEnv(t, 0, func(c *Config) { c.Heartbeat = time.Hour })
+	raw := e.token(parley.Token{ID: "tok_role", Kind: parley.AdminToken, Role: parley.Operator})
+	address := e.server.URL + "/api/manage/events"
+	l := listenAt(t, e.server.Client(), address, raw)
+	l.until("events follow")
+	nothing := func(*store.Tx, parley.Token, parley.Token) error { return nil }
+	must(e.config.Tokens.Update(t.Context(), "tok_role", func(t *parley.Token) { t.Role = parley.Viewer }, nothing))(t)
+	pairing := func() {
+		if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
+			return tx.AddEvent(t.Context(), &parley.Event{Type: parley.ChannelPairing, Channel: "main", At: time.Now(), Data: []byte(`{}`)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pairing()
+	for {
+		line, err := l.line()
+		if err != nil || strings.Contains(line, string(parley.ChannelPairing)) {
+			t.Fatalf("got %q, %v", line, err)
+		}
+		if strings.HasPrefix(line, ": the role has changed") {
+			break
+		}
+	}
+	again := listenAt(t, e.server.Client(), address, raw)
+	again.until("events follow")
+	pairing()
+	e.tell(0, 1, "")
+	if data, err := again.event(); err != nil || strings.Contains(data, string(parley.ChannelPairing)) {
+		t.Errorf("after the role was lowered: %s, %v", data, err)
+	}
+}
+
+// TestStreamOfStartingChannel opens streams while the channel is only in the store. Other requests have to wait for it.
+func TestStreamOfStartingChannel(t *testing.T) {
+	e := newStreamEnv(t, 0)
+	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		return tx.AddChannel(t.Context(), parley.Channel{Code: "new", Network: parley.Sandbox})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	raw := e.token(parley.Token{Kind: parley.ChannelToken, Channel: "new"})
+	e.call("GET", "/api/channel/health", raw, nil).want(t, 503)
+	listen(t, e.server.Client(), e.server.URL, raw).until("events follow")
+	listen(t, e.server.Client(), e.server.URL, e.global, "X-Channel", "new").until("events follow")
+	listenAt(t, e.server.Client(), e.server.URL+"/api/manage/events?channel=new", e.admin).until("events follow")
 }
 
 func TestClosedFeedEndsStreams(t *testing.T) {

@@ -34,6 +34,7 @@ type route struct {
 	access       access
 	input        input
 	isStream     bool
+	readsLog     bool // it reads only the store, so its channel need not run
 	work
 
 	duration *prometheus.HistogramVec   // by route and status

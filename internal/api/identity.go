@@ -207,6 +207,15 @@ func (s *server) onlyChannel(ctx context.Context) (parley.Channel, error) {
 	return parley.Channel{}, parley.Errorf(parley.BadRequest, "There are several channels. Name one in the header X-Channel.")
 }
 
+// channelNamed returns the channel of a request. A stream is not refused because its channel starts or stops: a standard
+// EventSource never reconnects after any status but 200.
+func (rt *route) channelNamed(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	if rt.readsLog {
+		return rt.Store.Channel(ctx, code)
+	}
+	return rt.server.channelNamed(ctx, code)
+}
+
 // channelNamed returns a channel. While the server starts, and just after it was created, a channel is in the
 // store but not yet in the gateway.
 func (s *server) channelNamed(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
@@ -300,18 +309,17 @@ func (rt *route) identify(ctx context.Context, r *request) (parley.Token, error)
 	return parley.Token{ID: parley.TokenID(session.SessionID()), Kind: console, Name: session.Name, Role: session.Role}, nil
 }
 
-func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) error {
+// reauthenticate returns the caller of a request that has lasted for some time, as it is now.
+func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) (parley.Token, error) {
 	if rt.checkSession != nil {
-		_, err := rt.checkSession(ctx, hr)
-		return err
+		session, err := rt.checkSession(ctx, hr)
+		return parley.Token{Role: session.Role}, err
 	}
 	if h, forwarded := hopOf(ctx); forwarded {
-		_, err := rt.Tokens.ByID(ctx, h.Token)
-		return err
+		return rt.Tokens.ByID(ctx, h.Token)
 	}
 	raw, _ := bearer(hr.Header)
-	_, err := rt.Tokens.Verify(ctx, raw)
-	return err
+	return rt.Tokens.Verify(ctx, raw)
 }
 
 func (r *request) mayAccess(code parley.ChannelCode) bool {

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,6 +171,82 @@ func (r *running) get(t *testing.T, path, token string) (status int, body string
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(text)
+}
+
+// TestStreamsThroughRestarts opens streams in a loop while the server restarts. A standard EventSource reconnects after a refused or
+// broken connection, and never again after any status but 200.
+func TestStreamsThroughRestarts(t *testing.T) {
+	dir, address := Dir(t.TempDir()), freeAddress(t)
+	first := start(t, Config{DataDir: dir, Dev: true})
+	first.end(t)
+	data, err := OpenData(t.Context(), dir, quiet)
+	for i := range 10 { // more of them take longer to start
+		if err == nil {
+			err = AddChannel(t.Context(), data.Store, parley.Channel{Code: parley.ChannelCode(fmt.Sprintf("c%d", i)), Network: parley.Sandbox})
+		}
+	}
+	if err := errors.Join(err, data.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	defer func() { stop(); clients.Wait() }()
+	var opened atomic.Int64
+	for _, stream := range [][2]string{
+		{"/api/events", EnvToken}, {"/api/events?channel=c9", EnvGlobalToken}, {"/api/manage/events", EnvAdminToken},
+	} {
+		clients.Go(func() {
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			for ctx.Err() == nil {
+				req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+stream[0], nil)
+				req.Header.Set("Authorization", "Bearer "+first.env[stream[1]])
+				resp, err := client.Do(req)
+				if err != nil {
+					time.Sleep(time.Millisecond) // refused or reset: as an EventSource does, only sooner
+					continue
+				}
+				if resp.StatusCode != http.StatusOK {
+					body, _ := io.ReadAll(resp.Body)
+					t.Errorf("%s: %s %s", stream[0], resp.Status, body)
+				}
+				opened.Add(1)
+				io.Copy(io.Discard, resp.Body) // until the server stops
+				resp.Body.Close()
+			}
+		})
+	}
+	for range 20 {
+		before := opened.Load()
+		r := &running{ended: make(chan error, 1), ready: make(chan string, 1)}
+		var running context.Context
+		running, r.stop = context.WithCancel(ctx)
+		go func() {
+			r.ended <- Run(running, Config{DataDir: dir, Dev: true, Listen: address, OnReady: func(url string) { r.ready <- url }})
+		}()
+		select {
+		case <-r.ready:
+		case err := <-r.ended:
+			t.Fatalf("it did not start: %v", err)
+		}
+		for opened.Load() < before+3 && !t.Failed() {
+			time.Sleep(time.Millisecond)
+		}
+		r.end(t)
+	}
+}
+
+// freeAddress is an address that nothing uses. Its port is below those of outgoing connections, which clients that dial in a loop
+// would take.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for i := range 1000 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+(os.Getpid()+i)%10_000)); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no free port")
+	return ""
 }
 
 // TestDevTokensSurviveRestart restarts on the same data: valid tokens stay, a revoked one is replaced.
