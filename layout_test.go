@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/feed":            {".", "internal/bus", "internal/encrypt", "internal/wait"},
 	"internal/otp":             {".", "internal/encrypt", "internal/store"},
 	"internal/callback":        {".", "internal/safehttp", "internal/encrypt", "internal/store", "internal/wait"},
-	"internal/media":           {".", "internal/confine", "internal/safehttp"},
+	"internal/media":           {".", "internal/confine", "internal/safehttp", "internal/store"},
 	"internal/outbox":          {".", "internal/network", "internal/store", "internal/wait"},
 	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb", "internal/wait"},
 	"internal/cluster":         {"internal/store", "internal/store/sqldb", "internal/wait"},

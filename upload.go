@@ -2,10 +2,20 @@ package parley
 
 import "time"
 
-// Upload is a file that a caller sent for later messages. Each message gets a copy of its own.
+// StoredFile is a file in the storage. The messages and uploads of a channel with the same content share one.
+type StoredFile struct {
+	Key     string // the name that it is stored under
+	Channel ChannelCode
+	SHA256  []byte
+	Size    int64
+	At      time.Time // when it was stored
+}
+
+// Upload is a file that a caller sent for later messages.
 type Upload struct {
-	Key      string // the name that it is stored under
+	Key      string // of its id
 	Channel  ChannelCode
+	File     string // the key of the stored file
 	MIME     string
 	Filename string
 	Size     int64

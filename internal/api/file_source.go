@@ -72,23 +72,22 @@ func (s *server) openSource(ctx context.Context, channel parley.ChannelCode, src
 	if !isMediaID(src.URL) {
 		return nil
 	}
-	none := &media.Error{Sentence: "There is no file with this id on this channel. Unused uploads are removed after 24 hours."}
 	id := parley.MediaID(src.URL)
 	key, found := id.UploadKey()
 	var m parley.Media
 	if found {
 		u, err := s.Store.Upload(ctx, channel, key)
 		if err != nil {
-			return notFoundAs(err, none)
+			return notFoundAs(err, media.ErrNoFile)
 		}
-		m = parley.Media{Key: u.Key, MIME: u.MIME, Filename: u.Filename}
+		m = parley.Media{Key: u.File, MIME: u.MIME, Filename: u.Filename}
 		if err := s.useUpload(ctx, &u); err != nil {
 			return err
 		}
 	} else {
 		sent, err := s.messageOfFile(ctx, id)
 		if err == errNoMedia || err == nil && sent.Channel != channel {
-			return none
+			return media.ErrNoFile
 		}
 		if err != nil {
 			return err
@@ -98,14 +97,19 @@ func (s *server) openSource(ctx context.Context, channel parley.ChannelCode, src
 		}
 	}
 	src.Filename, src.MIME = cmp.Or(src.Filename, m.Filename), cmp.Or(src.MIME, m.MIME)
-	src.Open = func(ctx context.Context) (io.ReadCloser, error) {
+	stored, err := s.Store.File(ctx, m.Key)
+	if err == nil && stored.Channel == channel {
+		src.Stored = &stored
+		return nil
+	}
+	src.Open = func(ctx context.Context) (io.ReadCloser, error) { // of a channel that went live, or of an earlier version
 		f, err := s.Media.Open(ctx, m.Key)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, none
+			return nil, media.ErrNoFile
 		}
 		return f, err
 	}
-	return nil
+	return parley.IgnoreNotFound(err)
 }
 
 // useEvery is how often the use of an upload is stored: it may be used for thousands of messages.

@@ -60,8 +60,15 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	t.Cleanup(func() { db.Close() })
 	phones := must(sandbox.Open(t.Context(), postgrestest.Path(t, filepath.Join(dir, "sandbox.db")), nil, log))(t)
 	t.Cleanup(func() { phones.Close() })
-	library := must(media.Open(media.Config{Dir: filepath.Join(dir, "media")},
+	library := must(media.Open(media.Config{Dir: filepath.Join(dir, "media"), Store: db},
 		safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
+	phones.OpenFile = func(ctx context.Context, key string) (io.ReadCloser, error) {
+		f, err := library.Open(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
 	registry := prometheus.NewRegistry()
 	keyring := must(encrypt.OpenKeyFile(filepath.Join(dir, "key")))(t)
 	ahead := &atomic.Int64{}

@@ -317,8 +317,9 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, channel parley
 		}
 	}
 	if isFetched(p.source) {
-		p.source.OnRead = count
+		p.source.Channel, p.source.OnRead = channel, count
 	} else if p.source != nil {
+		p.source.Channel = channel
 		if err := s.openSource(ctx, channel, p.source); err != nil {
 			return p.content, err
 		}
@@ -356,9 +357,7 @@ func (s *server) discard(ctx context.Context, drafts []gateway.Draft) {
 	}
 }
 
-// removeFile removes a file, also if the caller has left.
+// removeFile removes a file that nothing names, also if the caller has left.
 func (s *server) removeFile(ctx context.Context, m parley.Media) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), media.RemoveTimeout)
-	defer cancel()
-	_ = s.Media.Remove(ctx, m.Key) // a leftover is removed as an orphan
+	s.Gateway.RemoveFiles(ctx, []parley.Media{m})
 }

@@ -1,11 +1,9 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
-	"io"
 	"strings"
 	"time"
 
@@ -121,8 +119,7 @@ func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
 		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}, err
 }
 
-// phoneFile serves a file on a phone. One that the channel sent is in the library. One that the phone sent stays on
-// the network for a while; later only the channel has it.
+// phoneFile serves a file on a phone. One that the phone sent is in the library for a day; later only the channel has it.
 func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	code, number := r.channel.Code, r.number()
 	m, err := s.Sandbox.Message(ctx, code, number, r.http.PathValue("message_id"))
@@ -132,15 +129,8 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	if m.Media == nil {
 		return response{}, errNoFile
 	}
-	if m.ID.FromMe {
-		return s.downloadFile(ctx, m.Media)
-	}
-	sent, err := s.Sandbox.SentFile(ctx, code, number, m.ID.ID)
-	if err == nil {
-		return fileResponse(io.NopCloser(bytes.NewReader(sent)), int64(len(sent)), m.Media), nil
-	}
-	if !errors.Is(err, parley.ErrNotFound) {
-		return response{}, err
+	if a, err := s.downloadFile(ctx, m.Media); err != errNoFile || m.ID.FromMe {
+		return a, err
 	}
 	stored, err := s.Store.Message(ctx, code, m.ID)
 	if err != nil {
@@ -162,21 +152,21 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 	if kind == "voice" {
 		return s.sendRecorded(ctx, r, data, name, sandbox.Outgoing{ReplyTo: string(replyTo), Group: group})
 	}
-	m, err := s.Media.Store(ctx, data, name)
+	m, err := s.Media.Store(ctx, r.channel.Code, data, name)
 	if err != nil {
 		return nil, err
 	}
-	defer s.removeFile(ctx, m) // the network has its own copy
 	content := picked(file, kind, m, caption)
 	if err := r.Err(); err != nil {
+		s.removeFile(ctx, m)
 		return nil, err
 	}
-	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: data, ReplyTo: string(replyTo), Group: group})
+	return s.say(ctx, r, sandbox.Outgoing{Content: content, ReplyTo: string(replyTo), Group: group})
 }
 
 // sendRecorded sends a voice note. Browsers record in other formats; phones send ogg with opus, so it is converted.
 func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, what sandbox.Outgoing) (any, error) {
-	m, err := s.Media.Recorded(ctx, data, name)
+	m, err := s.Media.Recorded(ctx, r.channel.Code, data, name)
 	if e, ok := errors.AsType[*media.Error](err); ok {
 		r.Note("file.data", e.Sentence)
 		return nil, r.Err()
@@ -184,11 +174,7 @@ func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name
 	if err != nil {
 		return nil, err
 	}
-	defer s.removeFile(ctx, m) // the network has its own copy
 	what.Content = parley.Voice{Media: m}
-	if what.Media, err = s.readMedia(ctx, what.Content); err != nil {
-		return nil, err
-	}
 	return s.say(ctx, r, what)
 }
 

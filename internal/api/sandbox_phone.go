@@ -5,13 +5,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"time"
 
 	"parley"
 	"parley/internal/api/form"
+	"parley/internal/media"
 	"parley/internal/network/sandbox"
+	"parley/internal/store"
 )
 
 type acted struct {
@@ -52,13 +53,7 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.discard(ctx, drafts) // the network has its own copy
-	content := drafts[0].Content
-	file, err := s.readMedia(ctx, content)
-	if err != nil {
-		return nil, err
-	}
-	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(p.replyTo), Group: group})
+	return s.say(ctx, r, sandbox.Outgoing{Content: drafts[0].Content, ReplyTo: string(p.replyTo), Group: group})
 }
 
 func optionalGroup(f form.Form) parley.GroupID {
@@ -88,6 +83,12 @@ func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {
 	what.ID = r.phoneMessage
+	if file := parley.MediaOf(what.Content); file != nil {
+		if err := s.holdFile(ctx, r.channel.Code, *file); err != nil {
+			s.removeFile(ctx, *file)
+			return nil, err
+		}
+	}
 	m, err := s.Sandbox.SendAs(ctx, r.channel.Code, r.number(), what)
 	return said(m), err
 }
@@ -118,18 +119,11 @@ func (s *server) sayOnce(do endpoint) endpoint {
 	}
 }
 
-// readMedia returns the bytes of a content's file; nil: it has none.
-func (s *server) readMedia(ctx context.Context, c parley.Content) ([]byte, error) {
-	m := parley.MediaOf(c)
-	if m == nil {
-		return nil, nil
-	}
-	f, err := s.Media.Open(ctx, m.Key)
-	if err != nil {
-		return nil, fmt.Errorf("read fetched file: %w", err)
-	}
-	defer f.Close()
-	return io.ReadAll(f)
+// holdFile makes an upload of a file that a phone sends: it stays for a day, in which the channel fetches it.
+func (s *server) holdFile(ctx context.Context, channel parley.ChannelCode, m parley.Media) error {
+	u := parley.Upload{Key: media.NewKey(), Channel: channel, File: m.Key, MIME: m.MIME, Filename: m.Filename, Size: m.Size,
+		At: s.Gateway.Clock(), Used: true}
+	return s.tx(ctx, func(tx *store.Tx) error { return errors.Join(tx.UseFile(ctx, u.File), tx.AddUpload(ctx, u)) })
 }
 
 func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (any, error) {

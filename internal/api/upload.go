@@ -58,7 +58,7 @@ func (rt *route) receiveUpload(ctx context.Context, r *request, w http.ResponseW
 	if err != nil {
 		return body.explain(err)
 	}
-	stored, err := rt.Media.Upload(ctx, claims, file)
+	stored, err := rt.Media.Upload(ctx, r.channel.Code, claims, file)
 	if err != nil {
 		return body.explain(err)
 	}
@@ -109,14 +109,15 @@ type uploadData struct {
 // addUpload makes an upload of the received file.
 func (s *server) addUpload(ctx context.Context, r *request) (any, error) {
 	m := r.upload
-	u := parley.Upload{Key: m.Key, Channel: r.channel.Code, MIME: m.MIME, Filename: m.Filename, Size: m.Size, At: s.Gateway.Clock()}
+	u := parley.Upload{Key: m.ID, Channel: r.channel.Code, File: m.Key, MIME: m.MIME, Filename: m.Filename, Size: m.Size,
+		At: s.Gateway.Clock()}
 	done := ok("File uploaded", uploadData{ID: u.ID(), MIMEType: u.MIME, Size: u.Size, Filename: u.Filename,
 		SHA256: hex.EncodeToString(m.SHA256), ExpiresAt: parley.Stamp(u.At.Add(parley.UploadLife))})
 	err := s.tx(ctx, func(tx *store.Tx) error {
 		if err := s.mayUpload(ctx, tx.Reader, r, u.Size); err != nil {
 			return err
 		}
-		return errors.Join(tx.AddUpload(ctx, u), r.storeKey(ctx, tx, http.StatusOK, done))
+		return errors.Join(tx.UseFile(ctx, u.File), tx.AddUpload(ctx, u), r.storeKey(ctx, tx, http.StatusOK, done))
 	})
 	if err == nil {
 		r.upload = nil // it stays

@@ -181,6 +181,7 @@ func (s *server) openFiles(ctx context.Context) (err error) {
 	if err := s.openMedia(ctx); err != nil {
 		return err
 	}
+	s.sandbox.OpenFile = s.openFile
 	s.whatsapp, err = s.newRealNetwork(s.log)
 	return err
 }

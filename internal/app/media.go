@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -87,6 +88,7 @@ func (s *server) openMedia(ctx context.Context) error {
 			config.Installation = append(config.Installation, hex.EncodeToString(key[:16]))
 		}
 	}
+	config.Store = s.data.Store
 	s.media, err = media.Open(config, s.callerAddresses)
 	if err == nil && elsewhere && !s.offline {
 		err = s.media.Check(ctx)
@@ -95,6 +97,15 @@ func (s *server) openMedia(ctx context.Context) error {
 		return &DataError{problem.Sentence}
 	}
 	return err
+}
+
+// openFile opens a file for a network.
+func (s *server) openFile(ctx context.Context, key string) (io.ReadCloser, error) {
+	f, err := s.media.Open(ctx, key)
+	if err != nil {
+		return nil, err // f is not nil as an interface
+	}
+	return f, nil
 }
 
 // mediaCheckTime limits the check of the storage within a request.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -105,16 +104,10 @@ func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 
 func (s *server) newRealNetwork(log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
-		Path:   cmp.Or(s.cfg.Database, s.cfg.DataDir.WhatsApp()),
-		Member: s.member(),
-		Log:    log,
-		Media: func(ctx context.Context, key string) (io.ReadCloser, error) {
-			f, err := s.media.Open(ctx, key)
-			if err != nil {
-				return nil, err // f is not nil as an interface
-			}
-			return f, nil
-		},
+		Path:    cmp.Or(s.cfg.Database, s.cfg.DataDir.WhatsApp()),
+		Member:  s.member(),
+		Log:     log,
+		Media:   s.openFile,
 		TempDir: s.media.TempDir(),
 		MessageForRetry: func(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error) {
 			return s.gateway.MessageForRetry(ctx, code, chat, id)

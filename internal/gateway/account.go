@@ -103,7 +103,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		MaySend:          func() bool { return a.retired.Load() == nil && g.Cluster.MaySend() },
 		Current:          a.snapshot,
 		OnDone:           a.messageDone,
-		RemoveFile:       func(m parley.Media) { g.removeFiles(ctx, []parley.Media{m}) },
+		RemoveFile:       func(m parley.Media) { g.RemoveFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,
 		EncryptForResend: a.encryptForResend,
 		Log:              g.Log,

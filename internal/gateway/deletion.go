@@ -221,7 +221,7 @@ func (g *Gateway) purgeSome(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		g.removeFiles(ctx, files)
+		g.RemoveFiles(ctx, files)
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func newBench(t *testing.T) *bench {
 
 func newBenchOn(t *testing.T, db *store.DB) *bench {
 	t.Helper()
-	files, err := media.Open(media.Config{Dir: t.TempDir()}, safehttp.Policy{})
+	files, err := media.Open(media.Config{Dir: t.TempDir(), Store: db}, safehttp.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}

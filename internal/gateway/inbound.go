@@ -194,7 +194,7 @@ func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
 		return fmt.Errorf("store a deletion: %w", err)
 	}
 	if file != nil {
-		a.g.removeFiles(ctx, []parley.Media{*file})
+		a.g.RemoveFiles(ctx, []parley.Media{*file})
 	}
 	return nil
 }

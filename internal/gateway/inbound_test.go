@@ -106,8 +106,16 @@ func TestInboundIsStoredOnce(t *testing.T) {
 		if page[0].Status != parley.Deleted || page[0].Content.Text() != "" {
 			t.Errorf("after its deletion: %+v", page[0])
 		}
+		if f, err := b.media.Open(t.Context(), kept.Key); err != nil {
+			t.Errorf("the file that both sent, after one was deleted: %v", err)
+		} else {
+			f.Close()
+		}
+		if err := s.sink(t.Context(), network.Deletion{From: budi, Target: "A1", At: time.Now()}); err != nil {
+			t.Error(err)
+		}
 		if _, err := b.media.Open(t.Context(), kept.Key); err == nil {
-			t.Error("the file of a deleted message is still there")
+			t.Error("the file of deleted messages is still there")
 		}
 	})
 }

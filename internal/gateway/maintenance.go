@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -110,7 +109,7 @@ func (g *Gateway) inBatches(ctx context.Context, do purge) error {
 		if err != nil {
 			return err
 		}
-		g.removeFiles(ctx, files)
+		g.RemoveFiles(ctx, files)
 	}
 	return nil
 }
@@ -118,15 +117,33 @@ func (g *Gateway) inBatches(ctx context.Context, do purge) error {
 // removalPause is how long no file is removed after the storage did not work: sending and receiving wait for a removal.
 const removalPause = 30 * time.Second
 
-// removeFiles removes files of erased messages, even if ctx has ended. If the storage does not work, the rest become
-// orphans, which are removed later.
-func (g *Gateway) removeFiles(ctx context.Context, files []parley.Media) {
+// RemoveFiles removes files of erased messages that no other message or upload names, even if ctx has ended. If the storage
+// or the store does not work, the rest become orphans, which are removed later.
+func (g *Gateway) RemoveFiles(ctx context.Context, files []parley.Media) {
+	var keys []string
 	for _, m := range files {
-		if m.Key == "" || time.Now().UnixNano() < g.noRemovalBefore.Load() {
-			continue
+		if m.Key != "" && !slices.Contains(keys, m.Key) {
+			keys = append(keys, m.Key)
 		}
-		if err := g.removeFile(ctx, m.Key); err != nil {
-			g.Log.Warn("remove a file", "key", m.Key, "error", err)
+	}
+	if len(keys) == 0 {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	err := g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		keys, err = tx.ReleaseFiles(ctx, keys)
+		return err
+	})
+	if err != nil {
+		g.Log.Warn("look for files of no message", "error", err)
+		return
+	}
+	for _, key := range keys {
+		if time.Now().UnixNano() < g.noRemovalBefore.Load() {
+			return
+		}
+		if err := g.removeFile(ctx, key); err != nil {
+			g.Log.Warn("remove a file", "key", key, "error", err)
 			if parley.CodeOf(err) == parley.Unavailable {
 				g.noRemovalBefore.Store(time.Now().Add(removalPause).UnixNano())
 			}
@@ -135,7 +152,7 @@ func (g *Gateway) removeFiles(ctx context.Context, files []parley.Media) {
 }
 
 func (g *Gateway) removeFile(ctx context.Context, key string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), media.RemoveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, media.RemoveTimeout)
 	defer cancel()
 	return g.Media.Remove(ctx, key)
 }
@@ -149,6 +166,8 @@ const (
 	orphanFirst, orphanEvery = 10 * time.Minute, 24 * time.Hour
 	// orphanBatch is how many files one search compares with the store. The next one continues after them.
 	orphanBatch = 100_000
+	// orphanChunk is how many of them one transaction compares.
+	orphanChunk = 64
 )
 
 func (g *Gateway) runOrphanSearch(ctx context.Context) {
@@ -181,40 +200,41 @@ func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string,
 	if err != nil || len(keys) == 0 {
 		return "", err
 	}
-	orphans := make(map[string]bool, len(keys))
-	for _, key := range keys {
-		orphans[key] = true
-	}
-	for seq, more := int64(0), true; more; {
-		used, next, err := g.Store.MessageFiles(ctx, seq)
+	var removed int
+	var errs []error
+	for some := range slices.Chunk(keys, orphanChunk) {
+		orphans, err := g.orphansAmong(ctx, some)
 		if err != nil {
 			return after, err
 		}
-		for _, key := range used {
-			delete(orphans, key)
-		}
-		more, seq = next > seq, next
-	}
-	uploads, err := g.Store.UploadsAmong(ctx, slices.Collect(maps.Keys(orphans)))
-	if err != nil {
-		return after, err
-	}
-	for _, key := range uploads {
-		delete(orphans, key)
-	}
-	var errs []error
-	for key := range orphans {
-		if err := g.Media.Remove(ctx, key); err != nil {
-			if errs = append(errs, err); parley.CodeOf(err) == parley.Unavailable {
-				return after, err
+		for _, key := range orphans {
+			if err := g.Media.Remove(ctx, key); err != nil {
+				if errs = append(errs, err); parley.CodeOf(err) == parley.Unavailable {
+					return after, err
+				}
 			}
 		}
+		removed += len(orphans)
 	}
-	if len(orphans) > 0 {
-		g.Log.Info("removed files of no message", "files", len(orphans))
+	if removed > 0 {
+		g.Log.Info("removed files of no message", "files", removed)
 	}
 	if len(keys) == orphanBatch {
 		last = keys[len(keys)-1]
 	}
 	return last, errors.Join(errs...)
+}
+
+// orphansAmong returns those of some files that nothing names. Nothing can name them afterwards.
+func (g *Gateway) orphansAmong(ctx context.Context, keys []string) (orphans []string, err error) {
+	named, err := g.Store.NamedFiles(ctx, keys) // most are, and need no transaction
+	if err != nil || len(named) == len(keys) {
+		return nil, err
+	}
+	rest := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(named, key) })
+	err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		orphans, err = tx.ReleaseFiles(ctx, rest)
+		return err
+	})
+	return orphans, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/store"
 )
@@ -29,17 +30,17 @@ func TestOrphansAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		named := parley.MediaOf(page[0].Content).Key
-		keep := func() string {
-			m, err := b.media.Store(t.Context(), []byte("hello"), "a.txt")
+		keep := func(content string) string {
+			m, err := b.media.Store(t.Context(), "demo", []byte(content), "a.txt")
 			if err != nil {
 				t.Fatal(err)
 			}
 			return m.Key
 		}
-		orphan, young, uploaded := keep(), keep(), keep()
+		orphan, young, uploaded := keep("orphan"), keep("young"), keep("uploaded")
 		now := time.Now() // of the bubble, unlike the file system's
 		if err := b.store.Tx(t.Context(), func(tx *store.Tx) error {
-			return tx.AddUpload(t.Context(), parley.Upload{Key: uploaded, Channel: "demo", At: now})
+			return tx.AddUpload(t.Context(), parley.Upload{Key: media.NewKey(), File: uploaded, Channel: "demo", At: now})
 		}); err != nil {
 			t.Fatal(err)
 		}

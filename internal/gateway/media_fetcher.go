@@ -181,7 +181,7 @@ func (f *mediaFetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	return f.g.Media.Receive(ctx, one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
+	return f.g.Media.Receive(ctx, one.Channel, one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
 }
 
 // finish stores and publishes the file; nil: it failed.
@@ -198,8 +198,8 @@ func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file *
 	case err == nil:
 		f.g.metrics.files.WithLabelValues(string(parley.MediaOf(m.Content).Status())).Inc()
 		return
-	case file != nil && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile
-		f.g.removeFiles(ctx, []parley.Media{*file})
+	case file != nil && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile, or another node was first
+		f.g.RemoveFiles(ctx, []parley.Media{*file})
 	case !errors.Is(err, parley.ErrNotFound):
 		f.pauseAfterError(ctx, "store a fetched file", err)
 	}

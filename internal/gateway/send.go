@@ -146,6 +146,11 @@ func (a *account) enqueue(ctx context.Context, tx *store.Tx, ms []parley.Message
 				return err
 			}
 		}
+		if file := parley.MediaOf(ms[i].Content); file != nil && file.Key != "" {
+			if err := tx.UseFile(ctx, file.Key); err != nil {
+				return err
+			}
+		}
 		if err := tx.EnqueueMessage(ctx, &ms[i]); err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package media
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/xml"
 	"errors"
@@ -228,18 +227,14 @@ func (s *objects) close() { s.transport.CloseIdleConnections() }
 // put uploads a draft in one request: an object appears whole or not at all, and no parts are left behind. The signature
 // covers the content's hash, so the server rejects damaged content.
 func (s *objects) put(ctx context.Context, name string, d *draft) error {
-	hash := sha256.New()
-	if err := rewind(d); err != nil {
-		return fmt.Errorf("read media file: %w", err)
-	}
-	size, err := io.Copy(hash, d.File)
+	sum, size, err := d.hash()
 	if err != nil {
-		return fmt.Errorf("read media file: %w", err)
+		return err
 	}
 	ctx, watch := newWatch(ctx, s.stall)
 	defer watch.end()
 	body := func() io.Reader { return &watchedBody{io.NewSectionReader(d.File, 0, size), watch} }
-	resp, err := s.do(ctx, call{method: http.MethodPut, name: s.Prefix + name, body: body, size: size, sum: hex.EncodeToString(hash.Sum(nil)),
+	resp, err := s.do(ctx, call{method: http.MethodPut, name: s.Prefix + name, body: body, size: size, sum: hex.EncodeToString(sum),
 		header: http.Header{"Content-Type": {"application/octet-stream"}}})
 	if err != nil {
 		return s.classify(ctx, fmt.Errorf("store a file: %w", err))
@@ -260,6 +255,15 @@ func (s *objects) get(ctx context.Context, name string) (*File, error) {
 	}
 	f.etag, f.size = resp.Header.Get("ETag"), resp.ContentLength
 	return &File{f, f.size}, nil
+}
+
+// has lists the file: unlike the response to a HEAD, a list tells a missing file from a missing bucket.
+func (s *objects) has(ctx context.Context, name string) (found bool, err error) {
+	err = s.list(ctx, name, "", func(string, time.Time) bool {
+		found = true // a longer name is no key
+		return false
+	})
+	return found, err
 }
 
 func (s *objects) remove(ctx context.Context, name string) error {

@@ -62,7 +62,7 @@ func TestHostilePicturesAreStored(t *testing.T) {
 	l := open(t)
 	for name, data := range hostile(t) {
 		took := allocated(func() {
-			m, err := l.Store(t.Context(), data, name[1:])
+			m, err := l.Store(t.Context(), "demo", data, name[1:])
 			if err != nil || m.Size != int64(len(data)) || m.Key == "" || m.Thumbnail != nil {
 				t.Errorf("%s: %+v, %v", name, m, err)
 			}
@@ -278,7 +278,7 @@ func TestTooBusy(t *testing.T) {
 	voice := tone(t, "a.ogg", 1, "-c:a", "libopus")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, voiceErr := l.Recorded(ctx, voice, "a.ogg")
+	_, voiceErr := l.Recorded(ctx, "demo", voice, "a.ogg")
 	pictureErr := pictureError(l.work(ctx, l.decoding, func() error { return io.EOF }))
 	for what, err := range map[string]error{"a voice note": voiceErr, "a picture": pictureErr} {
 		e, ok := errors.AsType[*parley.Error](err)
@@ -304,13 +304,13 @@ func TestStrangersUseNoSlot(t *testing.T) {
 		"a.png": pngOf(t, halves(30, 20)), "a.jpg": jpegOf(t, halves(30, 20)),
 		"a.webp": ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=30x20", "-frames:v", "1"),
 	} {
-		m, err := l.Store(t.Context(), data, name)
+		m, err := l.Store(t.Context(), "demo", data, name)
 		if err != nil || m.Key == "" || m.Width != 30 || m.Height != 20 || m.Thumbnail != nil {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 	}
 	note := parley.Media{Seconds: 7, Waveform: []byte{1, 2, 3}}
-	m, err := l.Receive(t.Context(), Claimed(note), func(f *os.File) error {
+	m, err := l.Receive(t.Context(), "demo", Claimed(note), func(f *os.File) error {
 		_, err := f.Write([]byte("OggS\x00\x02" + strings.Repeat("\x00", 20) + "\x01\x13OpusHead"))
 		return err
 	})

@@ -92,6 +92,14 @@ func (s *directory) get(_ context.Context, name string) (*File, error) {
 	return &File{f, info.Size()}, nil
 }
 
+func (s *directory) has(_ context.Context, name string) (bool, error) {
+	_, err := os.Stat(s.path(name))
+	if err = s.classify(err); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (s *directory) remove(_ context.Context, name string) error {
 	if err := s.classify(os.Remove(s.path(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -94,7 +94,8 @@ func (l *Library) RemoveAbandoned() error {
 // draft is a file that is being written. discard removes it unless it was stored.
 type draft struct {
 	*os.File
-	kept bool
+	kept     bool
+	borrowed bool // it is a stored file
 }
 
 func (l *Library) newDraft() (*draft, error) {

@@ -46,7 +46,7 @@ func TestFullDiskLeavesNoFile(t *testing.T) {
 	limit(1 << 20)
 	_, err := l.File(t.Context(), Source{URL: base + "/big.bin"})
 	check("fetch", err)
-	_, err = l.Store(t.Context(), make([]byte, 2<<20), "")
+	_, err = l.Store(t.Context(), "demo", make([]byte, 2<<20), "")
 	check("keep", err)
 	limit(1 << 40)
 	if _, err := l.File(t.Context(), Source{URL: base + "/big.bin"}); err != nil {

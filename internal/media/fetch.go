@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"path"
@@ -21,12 +22,16 @@ import (
 
 // Source is an address to fetch, with the caller's claims about the file.
 type Source struct {
+	Channel  parley.ChannelCode // that the file is for
 	URL      string
 	Filename string // empty: as the server or the address names it
 	MIME     string // empty: by content; used only if the content does not tell
 
 	// Open opens the file itself, which is then not fetched. URL says where it comes from.
 	Open func(ctx context.Context) (io.ReadCloser, error)
+
+	// Stored is a file of the channel that is in the library already; it is not copied. URL is its id.
+	Stored *parley.StoredFile
 
 	// OnRead gets the number of bytes as they are read; may be nil.
 	OnRead func(n int)
@@ -37,10 +42,15 @@ type fetched struct {
 	resp  *http.Response // without its body; nil: it was not fetched
 	kind  string         // by content
 	media parley.Media   // source, size, hash and media key
+
+	converted bool // the hash is that of the file before
 }
 
 // fetch fetches a file into a draft, which the caller discards. what names the file in error messages.
 func (l *Library) fetch(ctx context.Context, src Source, what string, limit int64) (*fetched, error) {
+	if src.Stored != nil {
+		return l.fetchStored(ctx, src, what, limit)
+	}
 	body, resp, err := l.open(ctx, src)
 	if err != nil {
 		return nil, fetchError(what, limit, err)
@@ -59,6 +69,30 @@ func (l *Library) fetch(ctx context.Context, src Source, what string, limit int6
 		return nil, err
 	}
 	f.media.Source = src.URL
+	return f, nil
+}
+
+// ErrNoFile is the error of a source that is not in the library any more.
+var ErrNoFile = errorf("There is no file with this id on this channel. Unused uploads are removed after 24 hours.")
+
+// fetchStored is fetch for a file of the library.
+func (l *Library) fetchStored(ctx context.Context, src Source, what string, limit int64) (*fetched, error) {
+	if src.Stored.Size > limit {
+		return nil, tooLarge(what, limit)
+	}
+	d, err := l.borrow(ctx, src.Stored)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoFile
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &fetched{draft: d}
+	f.media.Source, f.media.Size, f.media.SHA256 = src.URL, src.Stored.Size, src.Stored.SHA256
+	if err := f.identify(); err != nil {
+		d.discard()
+		return nil, err
+	}
 	return f, nil
 }
 
@@ -86,13 +120,18 @@ func (f *fetched) receive(body io.Reader, what string, limit int64) error {
 	case n == 0:
 		return errorf("The %s is empty. Send the address of a file with content.", what)
 	}
+	f.media.Size = n
+	f.media.SHA256 = hash.Sum(nil)
+	return f.identify()
+}
+
+// identify finds out the type of a file, and gives it a media key.
+func (f *fetched) identify() error {
 	head, err := f.head()
 	if err != nil {
 		return err
 	}
 	f.kind = sniff(head)
-	f.media.Size = n
-	f.media.SHA256 = hash.Sum(nil)
 	f.media.MediaKey = make([]byte, 32)
 	rand.Read(f.media.MediaKey) // never fails
 	return nil
@@ -136,7 +175,7 @@ func tooLarge(what string, limit int64) *Error {
 
 func wrongType(src Source, kind, wanted string) *Error {
 	it := "The address gives"
-	if src.Open != nil {
+	if src.Open != nil || src.Stored != nil {
 		it, wanted = "The file is", strings.Replace(wanted, "the address of ", "", 1)
 	}
 	return &Error{

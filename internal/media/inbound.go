@@ -58,10 +58,11 @@ func claimedSide(pixels int) int {
 	return pixels
 }
 
-// Receive stores an inbound file. fill writes it; its error is returned as is. The file gets the id from [Claimed], so
-// that a second attempt replaces the first. Only its first bytes are read: a stranger's picture is never decoded. The
-// rest is as the sender claims.
-func (l *Library) Receive(ctx context.Context, claimed parley.Media, fill func(*os.File) error) (parley.Media, error) {
+// Receive stores an inbound file of a channel. fill writes it; its error is returned as is. Only its first bytes are read: a
+// stranger's picture is never decoded. The rest is as the sender claims.
+func (l *Library) Receive(
+	ctx context.Context, channel parley.ChannelCode, claimed parley.Media, fill func(*os.File) error,
+) (parley.Media, error) {
 	d, err := l.newDraft()
 	if err != nil {
 		return parley.Media{}, err
@@ -74,21 +75,20 @@ func (l *Library) Receive(ctx context.Context, claimed parley.Media, fill func(*
 	if err != nil {
 		return parley.Media{}, err
 	}
-	if err := l.persist(ctx, d, m.ID); err != nil {
+	if m.Key, err = l.store(ctx, channel, d, m.SHA256, m.Size); err != nil {
 		return parley.Media{}, err
 	}
-	m.Key = m.ID
 	return m, nil
 }
 
 // MaxUpload is how large a file may be that a caller sends for later messages.
 const MaxUpload = maxFile
 
-// Upload stores a file that a caller sends for later messages, under the id that it gets. Its claims are its type and its
+// Upload stores a file that a caller sends for later messages. Its claims are its type and its
 // name. A larger file than [MaxUpload] is ErrTooLarge.
-func (l *Library) Upload(ctx context.Context, claims parley.Media, body io.Reader) (parley.Media, error) {
+func (l *Library) Upload(ctx context.Context, channel parley.ChannelCode, claims parley.Media, body io.Reader) (parley.Media, error) {
 	given := claims.MIME
-	m, err := l.Receive(ctx, Claimed(claims), func(f *os.File) error {
+	m, err := l.Receive(ctx, channel, Claimed(claims), func(f *os.File) error {
 		n, err := io.Copy(f, io.LimitReader(body, MaxUpload+1))
 		if err == nil && n > MaxUpload {
 			err = ErrTooLarge
@@ -100,8 +100,8 @@ func (l *Library) Upload(ctx context.Context, claims parley.Media, body io.Reade
 }
 
 // Store stores a file that was picked in a simulated phone.
-func (l *Library) Store(ctx context.Context, data []byte, filename string) (parley.Media, error) {
-	return l.Receive(ctx, Claimed(parley.Media{Filename: filename}), func(f *os.File) error {
+func (l *Library) Store(ctx context.Context, channel parley.ChannelCode, data []byte, filename string) (parley.Media, error) {
+	return l.Receive(ctx, channel, Claimed(parley.Media{Filename: filename}), func(f *os.File) error {
 		if _, err := f.Write(data); err != nil {
 			return fmt.Errorf("write media file: %w", err)
 		}
@@ -112,13 +112,9 @@ func (l *Library) Store(ctx context.Context, data []byte, filename string) (parl
 // described prefers the file's own properties over the sender's claims.
 func (d *draft) described(claimed parley.Media) (parley.Media, error) {
 	m := claimed
-	hash := sha256.New()
-	if err := rewind(d); err != nil {
-		return m, fmt.Errorf("read media file: %w", err)
-	}
-	size, err := io.Copy(hash, d.File)
+	sum, size, err := d.hash()
 	if err != nil {
-		return m, fmt.Errorf("read media file: %w", err)
+		return m, err
 	}
 	if size > MaxInbound {
 		return m, ErrTooLarge
@@ -128,7 +124,7 @@ func (d *draft) described(claimed parley.Media) (parley.Media, error) {
 		return m, err
 	}
 	kind := sniff(head)
-	m.Size, m.SHA256 = size, hash.Sum(nil)
+	m.Size, m.SHA256 = size, sum
 	m.MIME = documentType(kind, "", m.Filename)
 	found := parley.Media{Size: size}
 	_ = unpanicked(func() error { // stored without

@@ -45,7 +45,7 @@ const (
 	decodeAtOnce = 2
 )
 
-// Library stores files, one for each message that carries one. Its methods may be called from several goroutines.
+// Library stores the files of messages and uploads. Its methods may be called from several goroutines.
 type Library struct {
 	dir     string // holds temporary files, and the files unless they are in a bucket
 	temp    string // temporary files of this process
@@ -208,11 +208,16 @@ func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
 
 func (l *Library) finish(ctx context.Context, f *fetched, src Source, kind string) (parley.Media, error) {
 	m := f.media
-	m.MIME, m.Filename, m.Key = kind, nameOf(src.Filename, f.resp, kind), NewKey()
-	if err := l.persist(ctx, f.draft, m.Key); err != nil {
+	m.MIME, m.Filename = kind, nameOf(src.Filename, f.resp, kind)
+	sum, err := m.SHA256, error(nil)
+	if f.converted {
+		sum, _, err = f.hash()
+	}
+	if err != nil {
 		return parley.Media{}, err
 	}
-	return m, nil
+	m.Key, err = l.store(ctx, src.Channel, f.draft, sum, m.Size)
+	return m, err
 }
 
 // describe adds properties of a file that is sent as a document. Errors are ignored. Pictures that are too large to

@@ -22,7 +22,7 @@ import (
 func TestKeepDescribesByContent(t *testing.T) {
 	l := open(t)
 	data := jpegOf(t, halves(300, 200))
-	m, err := l.Store(t.Context(), data, "../../evil/photo.exe")
+	m, err := l.Store(t.Context(), "demo", data, "../../evil/photo.exe")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestKeepTakesWhatCannotBeRead(t *testing.T) {
 		"table.csv":  {[]byte("a,b\n1,2\n"), "text/csv"},
 		"letter.pdf": {[]byte("%PDF-1.7\n"), "application/pdf"},
 	} {
-		m, err := l.Store(t.Context(), test.data, name)
+		m, err := l.Store(t.Context(), "demo", test.data, name)
 		if err != nil || m.MIME != test.mime || m.Width != 0 || m.Thumbnail != nil || m.Seconds != 0 || m.Filename != name {
 			t.Errorf("%s: %+v, %v, want %s", name, m, err, test.mime)
 		}
@@ -133,7 +133,7 @@ func TestKeysReachNothingElse(t *testing.T) {
 // A crash can leave only temporary files, which the next start removes.
 func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 	l := open(t)
-	kept, err := l.Store(t.Context(), []byte("kept"), "a.txt")
+	kept, err := l.Store(t.Context(), "demo", []byte("kept"), "a.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestParallelKeep(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
-			if _, err := l.Store(t.Context(), data, "a.png"); err != nil {
+			if _, err := l.Store(t.Context(), "demo", data, "a.png"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -193,7 +193,7 @@ func TestFolderThatCannotBeMadeLeavesNoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Store(t.Context(), []byte("x"), ""); err == nil {
+	if _, err := l.Store(t.Context(), "demo", []byte("x"), ""); err == nil {
 		t.Error("kept nowhere")
 	}
 	if entries, err := os.ReadDir(l.TempDir()); err != nil || len(entries) != 0 {
@@ -307,7 +307,7 @@ func TestOlder(t *testing.T) {
 	now := time.Now()
 	var old []string
 	for i := range 20 {
-		m, err := l.Store(t.Context(), []byte("file"), "a.txt")
+		m, err := l.Store(t.Context(), "demo", []byte("file"), "a.txt")
 		if err != nil {
 			t.Fatal(err)
 		}

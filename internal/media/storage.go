@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // Config says where the files are stored.
@@ -18,6 +19,8 @@ type Config struct {
 	Dir string
 	// Shared means that other nodes use Dir too.
 	Shared bool
+	// Store knows the files of each channel, so that equal ones are stored once; nil: every file is stored.
+	Store *store.DB
 	// Bucket stores the files instead of Dir; nil: none.
 	Bucket *Bucket
 	// Installation names the installation that owns the files. The first name is the present one; earlier names are also
@@ -32,6 +35,8 @@ type storage interface {
 	put(ctx context.Context, name string, d *draft) error
 	// get opens a file to read. The context must live until the file is closed.
 	get(ctx context.Context, name string) (*File, error)
+	// has reports whether there is a file of that name.
+	has(ctx context.Context, name string) (bool, error)
 	// remove removes a file. An unknown name is not an error.
 	remove(ctx context.Context, name string) error
 	// list calls visit with the files whose names begin with prefix and follow after, in order, until it returns false.

@@ -21,6 +21,7 @@ import (
 
 	"parley"
 	"parley/internal/media/mediatest"
+	"parley/internal/store"
 )
 
 // place is a storage to test.
@@ -135,7 +136,7 @@ func TestStorageKeepsFiles(t *testing.T) {
 		}
 		for _, size := range []int{0, 1, 1000, 3 << 20, 17 << 20} {
 			data := random(t, size)
-			m, err := l.Store(t.Context(), data, "a.bin")
+			m, err := l.Store(t.Context(), "demo", data, "a.bin")
 			if err != nil || m.Size != int64(size) || !bytes.Equal(m.SHA256, sha(data)) {
 				t.Fatalf("%d bytes: %+v, %v", size, m, err)
 			}
@@ -171,30 +172,79 @@ func TestStorageKeepsFiles(t *testing.T) {
 	})
 }
 
-// A second attempt replaces the first, so a message never has two files.
-func TestStorageReplacesTheSameFile(t *testing.T) {
+// TestEqualFilesAreStoredOnce stores a content twice for one channel, once for another, and again after it was lost.
+func TestEqualFilesAreStoredOnce(t *testing.T) {
+	picture, note := pngOf(t, halves(30, 20)), tone(t, "a.wav", 1)
+	base := serve(t, map[string][]byte{"/a.png": picture, "/b.png": picture, "/a.wav": note})
 	onBoth(t, func(t *testing.T, _ place, config Config) {
+		config.Store = newStore(t)
 		l := openPlace(t, config)
-		claimed := Claimed(parley.Media{Filename: "a.txt"})
-		for _, text := range []string{"first attempt", "second"} {
-			m, err := l.Receive(t.Context(), claimed, func(f *os.File) error { _, err := f.WriteString(text); return err })
-			if err != nil || m.Key != claimed.ID {
-				t.Fatalf("%+v, %v", m, err)
+		kept := func(m parley.Media, err error) string {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
 			}
-			if got := read(t, l, m.Key); string(got) != text {
-				t.Errorf("%q, want %q", got, text)
+			return m.Key
+		}
+		first := kept(l.Image(t.Context(), Source{Channel: "demo", URL: base + "/a.png"}))
+		for what, key := range map[string]string{
+			"another address": kept(l.Image(t.Context(), Source{Channel: "demo", URL: base + "/b.png"})),
+			"a document":      kept(l.File(t.Context(), Source{Channel: "demo", URL: base + "/b.png"})),
+			"one that came":   kept(l.Store(t.Context(), "demo", picture, "b.png")),
+		} {
+			if key != first {
+				t.Errorf("%s is stored as %s, the same file as %s", what, key, first)
 			}
 		}
-		if names := stored(t, l); len(names) != 1 {
-			t.Errorf("%v, want one file", names)
+		if other := kept(l.Store(t.Context(), "other", picture, "b.png")); other == first {
+			t.Error("two channels share a file")
 		}
-		if _, err := l.Receive(t.Context(), claimed, func(*os.File) error { return io.ErrNoProgress }); !errors.Is(err, io.ErrNoProgress) {
-			t.Errorf("a failed fill: %v", err)
+		if kept(l.Voice(t.Context(), Source{Channel: "demo", URL: base + "/a.wav"})) !=
+			kept(l.Voice(t.Context(), Source{Channel: "demo", URL: base + "/a.wav"})) {
+			t.Error("two conversions of a sound are two files")
 		}
-		if got := read(t, l, claimed.ID); string(got) != "second" {
-			t.Errorf("after a failed attempt: %q", got)
+		if names := stored(t, l); len(names) != 3 {
+			t.Errorf("stored: %v", names)
+		}
+		file, err := config.Store.File(t.Context(), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := l.Image(t.Context(), Source{Channel: "demo", URL: "med_1", Stored: &file})
+		if err != nil || m.Key != first || m.Width != 30 || len(m.Thumbnail) == 0 || m.Size != int64(len(picture)) {
+			t.Errorf("made of the stored file: %+v, %v", m, err)
+		}
+		if err := l.Remove(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Image(t.Context(), Source{Channel: "demo", URL: "med_1", Stored: &file}); err != ErrNoFile {
+			t.Errorf("made of a file that is gone: %v", err)
+		}
+		if again := kept(l.Store(t.Context(), "demo", picture, "b.png")); again != first || !bytes.Equal(read(t, l, first), picture) {
+			t.Errorf("after it was lost it is stored as %s", again)
+		}
+		if left := drafts(t, l); len(left) != 0 {
+			t.Errorf("temporary files left: %v", left)
 		}
 	})
+}
+
+// newStore makes a store with the channels demo and other.
+func newStore(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), "memory:"+t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	err = db.Tx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Network: parley.Sandbox}),
+			tx.AddChannel(t.Context(), parley.Channel{Code: "other", Network: parley.Sandbox}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
 }
 
 func TestStorageFetches(t *testing.T) {
@@ -226,7 +276,7 @@ func TestStorageListsOlder(t *testing.T) {
 		var old []string
 		p.age(t, l, 2*time.Hour, func() {
 			for range 12 {
-				m, err := l.Store(t.Context(), []byte("old"), "")
+				m, err := l.Store(t.Context(), "demo", []byte("old"), "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -237,7 +287,7 @@ func TestStorageListsOlder(t *testing.T) {
 			}
 		})
 		for range 5 {
-			if _, err := l.Store(t.Context(), []byte("new"), ""); err != nil {
+			if _, err := l.Store(t.Context(), "demo", []byte("new"), ""); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -273,7 +323,7 @@ func TestStorageInParallel(t *testing.T) {
 		for i := range 20 {
 			wg.Go(func() {
 				data := random(t, 10_000+i)
-				m, err := l.Store(t.Context(), data, "")
+				m, err := l.Store(t.Context(), "demo", data, "")
 				if err != nil {
 					t.Error(err)
 					return
@@ -423,7 +473,7 @@ func TestAbandonedTemporaryFiles(t *testing.T) {
 	if err := os.Remove(another.TempDir()); err != nil { // as if idle for long
 		t.Fatal(err)
 	}
-	if _, err := another.Store(t.Context(), []byte("x"), ""); err != nil {
+	if _, err := another.Store(t.Context(), "demo", []byte("x"), ""); err != nil {
 		t.Errorf("after the folder was removed: %v", err)
 	}
 	l.Close()
@@ -436,7 +486,7 @@ func TestAbandonedTemporaryFiles(t *testing.T) {
 func TestUnmountedDirectoryIsUnavailable(t *testing.T) {
 	config := Config{Dir: filepath.Join(t.TempDir(), "media"), Shared: true}
 	l := openPlace(t, config)
-	m, err := l.Store(t.Context(), []byte("x"), "")
+	m, err := l.Store(t.Context(), "demo", []byte("x"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,7 +494,7 @@ func TestUnmountedDirectoryIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, opened := l.Open(t.Context(), m.Key)
-	_, storing := l.Store(t.Context(), []byte("y"), "")
+	_, storing := l.Store(t.Context(), "demo", []byte("y"), "")
 	for what, err := range map[string]error{"open": opened, "store": storing, "remove": l.Remove(t.Context(), m.Key)} {
 		mustBeUnavailable(t, what, err)
 	}
@@ -502,7 +552,7 @@ func TestBucketRetries(t *testing.T) {
 	l, server := faulty(t)
 	data := random(t, 200_000)
 	server.Inject(mediatest.Status(503, "SlowDown").For("PUT", "/p/"), mediatest.Status(500, "InternalError").For("PUT", "/p/"))
-	m, err := l.Store(t.Context(), data, "")
+	m, err := l.Store(t.Context(), "demo", data, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -540,7 +590,7 @@ func TestBucketDownloadNeverEndsEarly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, server := faulty(t)
-			m, err := l.Store(t.Context(), random(t, 100_000), "")
+			m, err := l.Store(t.Context(), "demo", random(t, 100_000), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -568,14 +618,14 @@ func TestBucketOutages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, server := faulty(t)
-			m, err := l.Store(t.Context(), random(t, 3<<20), "")
+			m, err := l.Store(t.Context(), "demo", random(t, 3<<20), "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			server.Inject(fault(server).Times(100)...)
 			began := time.Now()
 			_, opened := l.Open(t.Context(), m.Key)
-			_, storing := l.Store(t.Context(), random(t, 3<<20), "")
+			_, storing := l.Store(t.Context(), "demo", random(t, 3<<20), "")
 			_, listing := l.Older(t.Context(), time.Now(), "", 10)
 			for what, err := range map[string]error{"open": opened, "store": storing, "list": listing,
 				"remove": l.Remove(t.Context(), m.Key)} {
@@ -598,7 +648,7 @@ func TestBucketOutages(t *testing.T) {
 func TestBucketHonoursContexts(t *testing.T) {
 	l, server := faulty(t)
 	l.files.(*objects).stall = time.Minute
-	m, err := l.Store(t.Context(), random(t, 100_000), "")
+	m, err := l.Store(t.Context(), "demo", random(t, 100_000), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -615,7 +665,7 @@ func TestBucketHonoursContexts(t *testing.T) {
 	}
 	server.Inject(server.Slow(time.Minute).Times(3)...)
 	within("open", func(ctx context.Context) error { _, err := l.Open(ctx, m.Key); return err })
-	within("store", func(ctx context.Context) error { _, err := l.Store(ctx, random(t, 1<<20), ""); return err })
+	within("store", func(ctx context.Context) error { _, err := l.Store(ctx, "demo", random(t, 1<<20), ""); return err })
 	within("remove", func(ctx context.Context) error { return l.Remove(ctx, m.Key) })
 	server.Heal()
 	server.Inject(mediatest.Stall(1000).For("GET", m.Key))
@@ -768,7 +818,7 @@ func TestStorageReadsFromAnyPosition(t *testing.T) {
 	for _, p := range places() {
 		t.Run(p.name, func(t *testing.T) {
 			l := openPlace(t, p.config(t))
-			m, err := l.Store(t.Context(), []byte("0123456789"), "a.txt")
+			m, err := l.Store(t.Context(), "demo", []byte("0123456789"), "a.txt")
 			if err != nil {
 				t.Fatal(err)
 			}

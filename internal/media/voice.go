@@ -47,7 +47,7 @@ func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
 }
 
 // Recorded stores a recorded voice note, as Voice does with a fetched one.
-func (l *Library) Recorded(ctx context.Context, data []byte, filename string) (parley.Media, error) {
+func (l *Library) Recorded(ctx context.Context, channel parley.ChannelCode, data []byte, filename string) (parley.Media, error) {
 	d, err := l.newDraft()
 	if err != nil {
 		return parley.Media{}, err
@@ -57,7 +57,7 @@ func (l *Library) Recorded(ctx context.Context, data []byte, filename string) (p
 	if err := f.receive(bytes.NewReader(data), "voice note", maxVoice); err != nil {
 		return parley.Media{}, err
 	}
-	m, err := l.voice(ctx, f, Source{Filename: cmp.Or(safeName(filename), "voice.ogg")})
+	m, err := l.voice(ctx, f, Source{Channel: channel, Filename: cmp.Or(safeName(filename), "voice.ogg")})
 	if errors.Is(err, errNoSound) {
 		return parley.Media{}, errorf("The file is %s, not audio.", bare(f.kind))
 	}
@@ -107,7 +107,7 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 	}
 	name := nameOf(src.Filename, f.resp, mimeOpus)
 	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + ".ogg"
-	return l.finish(ctx, &fetched{draft: made, resp: f.resp, media: f.media}, src, mimeOpus)
+	return l.finish(ctx, &fetched{draft: made, resp: f.resp, media: f.media, converted: true}, src, mimeOpus)
 }
 
 func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {
@@ -146,7 +146,7 @@ func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer
 		"-protocol_whitelist", "file,pipe", "-f", demuxer, "-i", "file:"+path,
 		"-map", "0:a:0", "-map_metadata", "-1", "-threads", "1",
 		"-c:a", "libopus", "-application", "voip", "-b:a", "24k", "-ac", "1", "-ar", "16000",
-		"-f", "ogg", "pipe:1")
+		"-fflags", "+bitexact", "-f", "ogg", "pipe:1") // the same sound makes the same file
 	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // no environment, and little address space per thread
 	cmd.WaitDelay = time.Second
 	out := &limitedWriter{to: to, left: maxVoice}

@@ -334,26 +334,26 @@ func TestRecorded(t *testing.T) {
 	}
 	with, without := open(t), open(t)
 	without.ffmpeg = filepath.Join(t.TempDir(), "ffmpeg")
-	m, err := without.Recorded(t.Context(), tone(t, "a.ogg", 3, "-c:a", "libopus"), "a.ogg")
+	m, err := without.Recorded(t.Context(), "demo", tone(t, "a.ogg", 3, "-c:a", "libopus"), "a.ogg")
 	wantRecorded(t, without, "a.ogg", m.Key, err)
 	if m.MIME != mimeOpus || m.Seconds != 3 || len(m.Waveform) != 64 || slices.Min(m.Waveform[2:62]) < 80 || m.Filename != "a.ogg" {
 		t.Errorf("%+v", m)
 	}
 	for name, data := range converted {
-		m, err := with.Recorded(t.Context(), data, "")
+		m, err := with.Recorded(t.Context(), "demo", data, "")
 		wantRecorded(t, with, name, m.Key, err)
 		if m.MIME != mimeOpus || m.Seconds != 3 || m.Filename != "voice.ogg" {
 			t.Errorf("%s: %+v", name, m)
 		}
 		empty := open(t)
 		empty.ffmpeg = filepath.Join(t.TempDir(), "ffmpeg")
-		_, err = empty.Recorded(t.Context(), data, "")
+		_, err = empty.Recorded(t.Context(), "demo", data, "")
 		mustRefuse(t, empty, err, "ffmpeg is not installed")
 	}
 	for says, data := range map[string][]byte{"is text/plain, not audio": []byte("hello"), "is empty": nil,
 		"is image/png, not audio": pngOf(t, halves(2, 2))} {
 		empty := open(t)
-		_, err := empty.Recorded(t.Context(), data, "")
+		_, err := empty.Recorded(t.Context(), "demo", data, "")
 		mustRefuse(t, empty, err, says)
 	}
 }

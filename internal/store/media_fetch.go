@@ -74,12 +74,15 @@ func (t *Tx) DelayMediaFetch(_ context.Context, seq int64, attempts int, next ti
 }
 
 // FinishMediaFetch stores the fetched file, or with nil that it cannot be fetched.
-func (t *Tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media) (parley.Message, error) {
+func (t *Tx) FinishMediaFetch(ctx context.Context, seq int64, media *parley.Media) (parley.Message, error) {
 	if err := t.change(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
 		return parley.Message{}, err
 	}
 	m, err := one(t.Reader, readMessages+`WHERE message.seq = $1`, []any{seq}, scanMessage)
 	if err != nil || media == nil {
+		return m, err
+	}
+	if err := t.UseFile(ctx, media.Key); err != nil {
 		return m, err
 	}
 	m.Content = parley.WithMedia(m.Content, *media)
@@ -88,31 +91,4 @@ func (t *Tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media)
 		return m, fmt.Errorf("encode message: %w", err)
 	}
 	return m, t.change(`UPDATE message SET data = $1 WHERE seq = $2`, nullableText(data), seq)
-}
-
-// filesAtOnce is how many messages one call of MessageFiles reads.
-const filesAtOnce = 5000
-
-// MessageFiles lists the files of messages after a seq. It also returns the last seq that it read.
-func (r Reader) MessageFiles(ctx context.Context, after int64) (keys []string, last int64, err error) {
-	r = r.with(ctx)
-	var newest int64
-	if err := r.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &newest); err != nil {
-		return nil, after, err
-	}
-	last = max(after, min(newest, after+filesAtOnce))
-	err = each(r, `SELECT seq, kind, data FROM message WHERE seq > $1 AND seq <= $2 AND data IS NOT NULL
-		AND kind IN ($3, $4, $5, $6, $7)`, []any{after, last, string(parley.KindImage), string(parley.KindVideo),
-		string(parley.KindFile), string(parley.KindVoice), string(parley.KindSticker)}, func(row scanner) error {
-		var seq int64
-		file, err := scanFile(row, &seq)
-		if file != nil {
-			keys = append(keys, file.Key, file.ID) // an inbound file is stored under its id before it gets its key
-		}
-		return err
-	})
-	if err != nil {
-		return nil, after, err
-	}
-	return keys, last, nil
 }

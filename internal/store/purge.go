@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 // Rows of a channel name it by its number. Deleting a channel deletes its row, resetting it gives it another number. Both
@@ -89,6 +90,9 @@ func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, 
 	if more, err := t.purgeRows(id, purges(successor)); more || err != nil {
 		return nil, more, err
 	}
+	if files, err = t.purgeFiles(id); err != nil || len(files) > 0 {
+		return files, true, err
+	}
 	return nil, true, t.purged(id)
 }
 
@@ -104,6 +108,19 @@ func (t *Tx) purgeRows(id int64, all []purge) (more bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// purgeFiles deletes some rows of files of a number, which has no messages and uploads any more. Messages may have moved to
+// another channel, so some of the files may be named nevertheless.
+func (t *Tx) purgeFiles(id int64) (files []parley.Media, err error) {
+	keys, err := list(t.Reader, `SELECT key FROM file WHERE channel = $1 LIMIT $2`, []any{id, int64(purgeBatch)}, sqldb.ScanOne[string])
+	for _, key := range keys {
+		files = append(files, parley.Media{Key: key})
+		if err := t.exec(`DELETE FROM file WHERE key = $1`, key); err != nil {
+			return nil, err
+		}
+	}
+	return files, err
 }
 
 // purgeWebhook deletes some deliveries of a deleted webhook. It reports whether there was such a webhook.
@@ -191,7 +208,7 @@ func purges(successor int64) []purge {
 	}
 	all := []purge{
 		removal("chat", "id"), removal("alias", "(channel, contact)"), removal("idempotency", "(scope, key)"),
-		removal("upload", "id"), // the files become orphans
+		removal("upload", "id"),
 		removal("request_log", "(channel, seq)"),
 		events, deliveries,
 		removal("counter_minute", "(channel, minute, what, webhook)"), removal("counter_hour", "(channel, hour, what, webhook)"),

@@ -46,6 +46,7 @@ func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 		{"moves", moveTests},
 		{"files to fetch", mediaFetchTests},
 		{"uploads", uploadTests},
+		{"stored files", fileTests},
 		{"counters", counterTests},
 	} {
 		if len(only) > 0 && !slices.Contains(only, group.name) {

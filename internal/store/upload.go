@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/store/sqldb"
 )
 
 // AddUpload stores that a file was uploaded.
@@ -14,16 +13,16 @@ func (t *Tx) AddUpload(_ context.Context, u parley.Upload) error {
 	if err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO upload (id, channel, mime, filename, size, at, used) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		u.Key, channel, u.MIME, u.Filename, u.Size, millis(u.At), flag(u.Used))
+	return t.exec(`INSERT INTO upload (id, channel, file, mime, filename, size, at, used) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		u.Key, channel, u.File, u.MIME, u.Filename, u.Size, millis(u.At), flag(u.Used))
 }
 
 // Upload finds an upload of a channel.
 func (r Reader) Upload(ctx context.Context, channel parley.ChannelCode, key string) (parley.Upload, error) {
 	u := parley.Upload{Key: key, Channel: channel}
 	var at int64
-	err := r.with(ctx).row(`SELECT mime, filename, size, at, used FROM upload WHERE `+ofChannel+` AND id = $2`,
-		[]any{string(channel), key}, &u.MIME, &u.Filename, &u.Size, &at, &u.Used)
+	err := r.with(ctx).row(`SELECT file, mime, filename, size, at, used FROM upload WHERE `+ofChannel+` AND id = $2`,
+		[]any{string(channel), key}, &u.File, &u.MIME, &u.Filename, &u.Size, &at, &u.Used)
 	u.At = moment(at)
 	return u, err
 }
@@ -43,19 +42,18 @@ func (t *Tx) UseUpload(_ context.Context, key string, at time.Time) error {
 
 // PurgeUploads deletes up to limit uploads that were last used before a time, and returns their files.
 func (t *Tx) PurgeUploads(_ context.Context, before time.Time, limit int) ([]parley.Media, error) {
-	keys, err := list(t.Reader, `SELECT id FROM upload WHERE at < $1 ORDER BY at LIMIT $2`, []any{millis(before), int64(limit)},
-		sqldb.ScanOne[string])
-	files := make([]parley.Media, len(keys))
-	for i, key := range keys {
-		files[i].Key = key
-		if err := t.exec(`DELETE FROM upload WHERE id = $1`, key); err != nil {
+	var ids []string
+	files, err := list(t.Reader, `SELECT id, file FROM upload WHERE at < $1 ORDER BY at LIMIT $2`, []any{millis(before), int64(limit)},
+		func(row scanner) (m parley.Media, err error) {
+			var id string
+			err = row.Scan(&id, &m.Key)
+			ids = append(ids, id)
+			return m, err
+		})
+	for _, id := range ids {
+		if err := t.exec(`DELETE FROM upload WHERE id = $1`, id); err != nil {
 			return nil, err
 		}
 	}
 	return files, err
-}
-
-// UploadsAmong returns those of some keys that are uploads.
-func (r Reader) UploadsAmong(ctx context.Context, keys []string) ([]string, error) {
-	return listIn(r.with(ctx), `SELECT id FROM upload WHERE id IN `, ``, nil, keys, sqldb.ScanOne[string])
 }

@@ -12,7 +12,7 @@ var uploadTests = map[string]func(*env){
 	"an upload comes back as it was stored, for its channel": func(e *env) {
 		e.channel(main)
 		e.channel(other)
-		want := parley.Upload{Key: "a1", Channel: main, MIME: "image/png", Filename: "dot.png", Size: 5, At: start}
+		want := parley.Upload{Key: "a1", Channel: main, File: "f1", MIME: "image/png", Filename: "dot.png", Size: 5, At: start}
 		e.tx(func(tx *store.Tx) error { return tx.AddUpload(e.Context(), want) })
 		got, err := e.store.Upload(e.Context(), main, "a1")
 		e.must(err)
@@ -28,9 +28,9 @@ var uploadTests = map[string]func(*env){
 		e.channel(other)
 		e.tx(func(tx *store.Tx) error {
 			return errors.Join(
-				tx.AddUpload(e.Context(), parley.Upload{Key: "b1", Channel: main, Size: 5, At: start.Add(time.Minute)}),
-				tx.AddUpload(e.Context(), parley.Upload{Key: "b2", Channel: main, Size: 7, At: start}),
-				tx.AddUpload(e.Context(), parley.Upload{Key: "b3", Channel: other, Size: 9, At: start}))
+				tx.AddUpload(e.Context(), parley.Upload{Key: "b1", File: "fb1", Channel: main, Size: 5, At: start.Add(time.Minute)}),
+				tx.AddUpload(e.Context(), parley.Upload{Key: "b2", File: "fb2", Channel: main, Size: 7, At: start}),
+				tx.AddUpload(e.Context(), parley.Upload{Key: "b3", File: "fb3", Channel: other, Size: 9, At: start}))
 		})
 		unused := func() []int64 {
 			files, bytes, oldest, err := e.store.UnusedUploads(e.Context(), main)
@@ -51,11 +51,11 @@ var uploadTests = map[string]func(*env){
 			})
 			return keys
 		}
-		e.same("purged", purge(start.Add(30*time.Minute), 1), []string{"b3"})
-		e.same("purged next", purge(start.Add(30*time.Minute), 10), []string{"b1"})
-		among, err := e.store.UploadsAmong(e.Context(), []string{"b1", "b2", "b3", "b4"})
+		e.same("purged", purge(start.Add(30*time.Minute), 1), []string{"fb3"})
+		e.same("purged next", purge(start.Add(30*time.Minute), 10), []string{"fb1"})
+		left, err := e.store.NamedFiles(e.Context(), []string{"fb1", "fb2", "fb3"})
 		e.must(err)
-		e.same("left", among, []string{"b2"})
+		e.same("left", left, []string{"fb2"})
 		files, bytes, oldest, err := e.store.UnusedUploads(e.Context(), other)
 		if files != 0 || bytes != 0 || !oldest.IsZero() || err != nil {
 			e.Errorf("without uploads: %d, %d, %s, %v", files, bytes, oldest, err)
@@ -65,7 +65,7 @@ var uploadTests = map[string]func(*env){
 	"uploads go with their channel": func(e *env) {
 		e.channel(main)
 		e.tx(func(tx *store.Tx) error {
-			return tx.AddUpload(e.Context(), parley.Upload{Key: "c1", Channel: main, At: start})
+			return tx.AddUpload(e.Context(), parley.Upload{Key: "c1", File: "fc1", Channel: main, At: start})
 		})
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		for more := true; more; {
@@ -74,8 +74,8 @@ var uploadTests = map[string]func(*env){
 				return err
 			})
 		}
-		if among, err := e.store.UploadsAmong(e.Context(), []string{"c1"}); len(among) > 0 || err != nil {
-			e.Errorf("left: %v, %v", among, err)
+		if left, err := e.store.NamedFiles(e.Context(), []string{"fc1"}); len(left) > 0 || err != nil {
+			e.Errorf("left: %v, %v", left, err)
 		}
 	},
 }

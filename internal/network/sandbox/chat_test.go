@@ -45,9 +45,6 @@ func TestChatAsksForNothing(t *testing.T) {
 		if _, err := d.network.Message(t.Context(), "test", number, "3EB0NOTHING"); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("a message that is not there: %v", err)
 		}
-		if _, err := d.network.SentFile(t.Context(), "test", number, "3EB0NOTHING"); !errors.Is(err, parley.ErrNotFound) {
-			t.Errorf("a file that is not there: %v", err)
-		}
 		if _, err := d.network.Chat(t.Context(), "test", number, "", "nonsense", 2); parley.CodeOf(err) != parley.Invalid {
 			t.Errorf("an invalid cursor: %v", err)
 		}

@@ -1,7 +1,13 @@
 package sandbox
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -52,12 +58,32 @@ func openNetwork(t testing.TB, path string) *Network {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.OpenFile = openFile
 	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return n
+}
+
+// withFile returns a content with a file. In these tests its key is the file itself.
+func withFile(c parley.Content, data string) parley.Content {
+	m := parley.MediaOf(c)
+	if m == nil {
+		return c
+	}
+	sum := sha256.Sum256([]byte(data))
+	m.Key, m.Size, m.SHA256 = hex.EncodeToString([]byte(data)), int64(len(data)), sum[:]
+	return parley.WithMedia(c, *m)
+}
+
+func openFile(_ context.Context, key string) (io.ReadCloser, error) {
+	data, err := hex.DecodeString(key)
+	if len(data) == 0 {
+		return nil, errors.Join(fs.ErrNotExist, err)
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
 // text makes a message to a number.
@@ -116,7 +142,7 @@ func (p testPhone) LeaveGroup(t testing.TB, group parley.GroupID) {
 
 func (p testPhone) Send(t testing.TB, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID {
 	t.Helper()
-	m, err := p.network.SendAs(t.Context(), p.channel, p.number, Outgoing{Content: content, Media: media, ReplyTo: string(replyTo)})
+	m, err := p.network.SendAs(t.Context(), p.channel, p.number, Outgoing{Content: withFile(content, string(media)), ReplyTo: string(replyTo)})
 	must(t, err)
 	return m.ID.ID
 }

@@ -2,10 +2,11 @@ package sandbox
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"time"
@@ -24,7 +25,6 @@ type event struct {
 	Target parley.MessageID `json:"target,omitempty"` // the message it is about; of a message, its own id
 	FromMe bool             `json:"from_me,omitempty"`
 	Group  int64            `json:"group,omitempty"` // its row; 0: the chat of the phone with the channel
-	Phone  int64            `json:"phone,omitempty"` // of the author, in a group
 
 	Change *parley.GroupChange `json:"change,omitempty"` // of a group
 
@@ -103,7 +103,7 @@ func (s *session) reportEvents(ctx context.Context, queue int64, j *job) error {
 
 // reportEvent reports one event and deletes it once the sink accepted it.
 func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
-	reported, err := e.networkEvent(j.phone)
+	reported, err := e.networkEvent()
 	if err != nil {
 		return err
 	}
@@ -125,8 +125,7 @@ func scanEvent(row scanner) (e event, err error) {
 	return e, json.Unmarshal([]byte(body), &e)
 }
 
-// networkEvent converts an event; p is nil in a group.
-func (e event) networkEvent(p *phone) (network.Event, error) {
+func (e event) networkEvent() (network.Event, error) {
 	from, group := e.sender, groupOf(e.Group)
 	switch e.Type {
 	case messageEvent:
@@ -135,12 +134,8 @@ func (e event) networkEvent(p *phone) (network.Event, error) {
 			return nil, err
 		}
 		m := network.Message{From: from, Group: group, ID: e.Target, Content: content, ReplyTo: e.ReplyTo, At: e.at}
-		if parley.MediaOf(content) != nil {
-			owner := e.Phone
-			if p != nil {
-				owner = p.id
-			}
-			m.File, err = json.Marshal(fileReference{owner, e.Target})
+		if file := parley.MediaOf(content); file != nil {
+			m.File, err = json.Marshal(fileReference{file.Key})
 		}
 		return m, err
 	case receiptEvent:
@@ -162,15 +157,7 @@ func (e event) networkEvent(p *phone) (network.Event, error) {
 }
 
 type fileReference struct {
-	Phone   int64            `json:"phone"`
-	Message parley.MessageID `json:"message"`
-}
-
-// file reads a file. If there is none the error is sql.ErrNoRows.
-func (n *Network) file(ctx context.Context, r fileReference) (content []byte, err error) {
-	err = n.db.Read(ctx).QueryRow(`SELECT content FROM files WHERE phone = $1 AND message = $2`,
-		[]any{r.Phone, string(r.Message)}, &content)
-	return content, err
+	Key string `json:"key"`
 }
 
 func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) error {
@@ -181,35 +168,14 @@ func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) erro
 	if err := json.Unmarshal(reference, &r); err != nil {
 		return network.Refuse(parley.Refused, "The file has no address.")
 	}
-	content, err := s.world.net.file(ctx, r)
-	if errors.Is(err, sql.ErrNoRows) {
+	f, err := s.world.net.OpenFile(ctx, r.Key)
+	if errors.Is(err, fs.ErrNotExist) {
 		return network.Refuse(parley.Refused, "The network does not have the file any more.")
 	}
 	if err != nil {
-		return fmt.Errorf("read a file: %w", err)
+		return fmt.Errorf("open a file: %w", err)
 	}
-	_, err = to.Write(content)
+	defer f.Close()
+	_, err = io.Copy(to, f)
 	return err
-}
-
-// SentFile returns the file of a message that a phone sent. After the retention the error is [parley.ErrNotFound]: then only
-// the channel has the file.
-func (n *Network) SentFile(ctx context.Context, channel parley.ChannelCode, number string, id parley.MessageID) ([]byte, error) {
-	_, p, err := n.find(ctx, channel, number)
-	if err != nil {
-		return nil, err
-	}
-	owner := p.id
-	if m, err := n.target(ctx, p, "message_id", string(id)); err == nil && m.Author != p.contactID() {
-		_, author, err := n.find(ctx, channel, m.Author.Number())
-		if err != nil {
-			return nil, err
-		}
-		owner = author.id
-	}
-	content, err := n.file(ctx, fileReference{owner, id})
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, parley.ErrNotFound
-	}
-	return content, err
 }

@@ -214,7 +214,7 @@ func (w *world) asMember(
 func (w *world) sendInGroup(ctx context.Context, p *phone, m *Message, o Outgoing) error {
 	return w.asMember(ctx, p, o.Group, func(tx *sqldb.Tx, p *phone, row int64, others []*phone) error {
 		m.ID.Chat, m.group = o.Group.Chat(), row
-		if err := w.addPhoneMessage(tx, p, m, o.Media); err != nil {
+		if err := w.addPhoneMessage(tx, p, m); err != nil {
 			return err
 		}
 		data, err := parley.EncodeContent(m.Content)

@@ -21,6 +21,7 @@
 //     since then are reported again, which changes nothing.
 //   - The purger, one goroutine per network, deletes what is older than the retention and the worlds of deleted channels, in
 //     small batches. Of several nodes one does so at a time.
+//   - Files are in the library of the server, never in this database: neither is one held in memory.
 //   - A page of contacts or groups costs the same in a world of any size: triggers count them in the world's row.
 package sandbox
 
@@ -29,6 +30,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -48,6 +50,10 @@ var _ network.Driver = (*Network)(nil)
 var migrations embed.FS
 
 type Network struct {
+	// OpenFile opens a file that a phone sent, by the key in its content. It is set before the first session is opened. The
+	// error of a file that is gone is [fs.ErrNotExist].
+	OpenFile func(ctx context.Context, key string) (io.ReadCloser, error)
+
 	db     *sqldb.DB
 	log    *slog.Logger
 	shared bool         // other nodes use the database too

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -18,8 +17,7 @@ import (
 )
 
 type Outgoing struct {
-	Content parley.Content // a text, image, video, file, voice or location
-	Media   []byte         // the bytes of the file that Content carries
+	Content parley.Content // a text, image, video, file, voice or location; a file has a key for [Network.OpenFile]
 	ReplyTo string         // the id of a message in the chat, full or bare; empty: no reply
 	Group   parley.GroupID // empty: to the channel
 	// ID is the message's; empty: a new one. A caller that can lose the response chooses it and looks for it with [Network.Message].
@@ -39,9 +37,8 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 	if err != nil {
 		return Message{}, err
 	}
-	content, err := describe(o)
-	if err != nil {
-		return Message{}, err
+	if file := parley.MediaOf(o.Content); file != nil && file.Key == "" {
+		return Message{}, parley.InvalidField("file", "file must have content.")
 	}
 	var replyTo parley.MessageID
 	if o.ReplyTo != "" {
@@ -51,7 +48,7 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		}
 		replyTo = target.ID.ID
 	}
-	m := p.newMessage(content, replyTo)
+	m := p.newMessage(o.Content, replyTo)
 	m.ID.ID = cmp.Or(o.ID, m.ID.ID)
 	if o.Group != "" {
 		return *m, w.sendInGroup(ctx, p, m, o)
@@ -60,7 +57,7 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
-		return w.addPhoneMessage(tx, p, m, o.Media)
+		return w.addPhoneMessage(tx, p, m)
 	})
 	return *m, err
 }
@@ -77,7 +74,7 @@ func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Me
 	}
 }
 
-func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message, file []byte) error {
+func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
 		return err
@@ -90,31 +87,12 @@ func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message, file []byte)
 	m.Cursor = cursorAt(seq)
 	err = tx.Do(insertMessage, seq, p.id, fromPhone, string(id), string(m.Kind), m.Body, data, string(m.ReplyTo), m.At.UnixMilli(),
 		m.group, "")
-	if err == nil && m.Kind.IsMedia() {
-		err = tx.Do(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`, p.id, string(id), file, m.At.UnixMilli())
-	}
 	if err != nil {
 		return err
 	}
 	tx.OnCommit(func() { w.net.purger.grew([]delivery{{phone: p}}) })
-	return w.addEvent(tx, p, event{Type: messageEvent, Group: m.group, Phone: p.id, Target: id, Kind: m.Kind, Text: m.Body, Data: data,
+	return w.addEvent(tx, p, event{Type: messageEvent, Group: m.group, Target: id, Kind: m.Kind, Text: m.Body, Data: data,
 		ReplyTo: m.ReplyTo})
-}
-
-func describe(o Outgoing) (parley.Content, error) {
-	own := parley.MediaOf(o.Content)
-	if own == nil {
-		return o.Content, nil
-	}
-	if len(o.Media) == 0 {
-		return nil, parley.InvalidField("file", "file must have content.")
-	}
-	m := *own
-	m.Size = int64(len(o.Media))
-	sum := sha256.Sum256(o.Media)
-	m.SHA256 = sum[:]
-
-	return parley.WithMedia(o.Content, m), nil
 }
 
 // React reacts to a message of the chat as a phone; an empty emoji removes the reaction.

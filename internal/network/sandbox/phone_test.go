@@ -354,9 +354,9 @@ func second[T any](_ T, err error) error { return err }
 
 func TestFilesAreDescribed(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
-		file := []byte("a file")
+		const file = "a file"
 		for _, content := range []parley.Content{parley.Image{}, parley.Voice{}, parley.Video{}, parley.File{}} {
-			m, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: content, Media: file})
+			m, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: withFile(content, file)})
 			must(t, err)
 			if m.Kind != content.Kind() || m.Media == nil || m.Media.Size != int64(len(file)) || len(m.Media.SHA256) != 32 ||
 				m.Status != parley.Received {

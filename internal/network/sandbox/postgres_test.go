@@ -369,7 +369,6 @@ func TestPlans(t *testing.T) {
 			`INSERT INTO messages (seq, phone, from_phone, id, kind, body, reply_to, at)
 				SELECT i, 1000 + i % 10000, i % 2, 'M' || i, 'text', '', '', i FROM generate_series(1000000, 1020000) i`,
 			`INSERT INTO events (seq, phone, sender, body, at) SELECT i, 1000 + i % 10000, '', '{}', i FROM generate_series(1000000, 1010000) i`,
-			`INSERT INTO files (phone, message, content, at) SELECT i, 'M' || i, '', i FROM generate_series(1000, 11000) i`,
 			`INSERT INTO groups (world, name, created_at) SELECT 1000 + i % 500, 'G' || i, i FROM generate_series(1, 5000) i`,
 			`INSERT INTO members (grp, number) SELECT id, 6280000000 + id FROM groups`,
 			`INSERT INTO faults (world, fault, times, contact, kind, reason)
@@ -399,8 +398,6 @@ func TestPlans(t *testing.T) {
 		`DELETE FROM messages WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM messages ORDER BY seq LIMIT 100) AS oldest WHERE at < 5)`,
 		`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = 1500 AND seq <= 9000000 ORDER BY seq LIMIT 100)`,
 		`DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = 1500 LIMIT 100)`,
-		`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < 5 LIMIT 5)`,
-		`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE phone = 1500 LIMIT 5)`,
 		`DELETE FROM phones WHERE world = 1000 AND number > '' AND number <= '7' AND created_at < 5 AND changed = 0 AND
 			NOT EXISTS (SELECT 1 FROM messages WHERE phone = phones.id) AND NOT EXISTS (SELECT 1 FROM events WHERE phone = phones.id) AND
 			number NOT IN (SELECT m.number FROM groups g JOIN members m ON m.grp = g.id WHERE g.world = phones.world)`,

@@ -15,14 +15,12 @@ import (
 )
 
 const (
-	maxMessages   = 10_000              // per phone
-	retention     = 30 * 24 * time.Hour // of messages, unreported events, and phones without messages
-	fileRetention = 48 * time.Hour      // of files that phones sent: longer than the channel tries to fetch them
+	maxMessages = 10_000              // per phone
+	retention   = 30 * 24 * time.Hour // of messages, unreported events, and phones without messages
 
 	purgeEvery = 5 * time.Minute
 	sweepEvery = 24 * time.Hour // how often all phones are checked, not only those with new messages
 	purgeBatch = 100            // rows in one transaction, so sends do not wait long
-	fileBatch  = 5              // the same for files, which are large
 	purgeShare = 4              // a purge uses this fraction (1/n) of the writer's time
 	purgeLock  = 1              // makes one node purge at a time
 )
@@ -93,9 +91,6 @@ func (n *Network) purge(ctx context.Context, now time.Time) error {
 		n.deleteBatches(ctx, purgeBatch,
 			`DELETE FROM events WHERE seq IN
 				(SELECT seq FROM (SELECT seq, at FROM events ORDER BY seq LIMIT $1) AS oldest WHERE at < $2)`, before),
-		n.deleteBatches(ctx, fileBatch,
-			`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < $2 LIMIT $1)`,
-			now.Add(-fileRetention).UnixMilli()),
 	}
 	n.purger.mu.Lock()
 	grown := n.purger.grown
@@ -298,9 +293,8 @@ func (n *Network) purgePhone(ctx context.Context, id int64) error {
 		err := n.writeBatch(ctx, func(tx *sqldb.Tx) error {
 			more = false
 			for query, batch := range map[string]int64{
-				`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 LIMIT $1)`:                   purgeBatch,
-				`DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = $2 LIMIT $1)`:                       purgeBatch,
-				`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE phone = $2 LIMIT $1)`: fileBatch,
+				`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 LIMIT $1)`: purgeBatch,
+				`DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = $2 LIMIT $1)`:     purgeBatch,
 			} {
 				deleted, err := n.deleteRows(tx, query, batch, id)
 				if err != nil {

@@ -31,25 +31,23 @@ func TestOldMessagesArePurged(t *testing.T) {
 		const stranger, renamed = "6285550001", "6285550002"
 		d.send(append(texts(ayu, 2*purgeBatch+1), text(stranger, "hi"), text(renamed, "hi"))...)
 		d.patch(renamed, PhonePatch{Delay: new(time.Second)})
-		_, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: parley.File{}, Media: []byte("a file")})
+		_, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: withFile(parley.File{}, "a file")})
 		must(t, err)
 		cursor, err := d.network.Cursor(t.Context(), "test")
 		must(t, err)
 		waitFor(t, time.Second)
 		for _, test := range []struct {
-			after           time.Duration
-			files, messages int
+			after    time.Duration
+			messages int
 		}{
-			{fileRetention - time.Minute, 1, 2*purgeBatch + 4},
-			{fileRetention + time.Minute, 0, 2*purgeBatch + 4},
-			{retention - time.Minute, 0, 2*purgeBatch + 4},
-			{retention + time.Minute, 0, 0},
+			{retention - time.Minute, 2*purgeBatch + 4},
+			{retention + time.Minute, 0},
 		} {
 			now := time.Now().Add(test.after)
 			must(t, d.network.purge(t.Context(), now))
 			must(t, d.network.sweepPhones(t.Context(), now))
-			if files, messages := rows(t, d.network, "files"), rows(t, d.network, "messages"); files != test.files || messages != test.messages {
-				t.Errorf("after %s there are %d files and %d messages", test.after, files, messages)
+			if messages := rows(t, d.network, "messages"); messages != test.messages {
+				t.Errorf("after %s there are %d messages", test.after, messages)
 			}
 		}
 		phones, err := d.network.Phones(t.Context(), "test")
@@ -120,7 +118,7 @@ func TestRemovedWorldsArePurged(t *testing.T) {
 				must(t, err)
 			}
 			must(t, s.Close())
-			_, err = n.SendAs(ctx, channel, ayu, Outgoing{Content: parley.File{}, Media: []byte("a file")})
+			_, err = n.SendAs(ctx, channel, ayu, Outgoing{Content: withFile(parley.File{}, "a file")})
 			must(t, err)
 			must(t, n.AddFault(ctx, channel, Fault{Fault: FaultRefuse}))
 		}
@@ -131,7 +129,7 @@ func TestRemovedWorldsArePurged(t *testing.T) {
 		must(t, n.DeleteChannel(ctx, "gone"))
 		synctest.Wait()
 		for table, want := range map[string]int{
-			"worlds": 2, "phones": 4, "messages": 2*purgeBatch + 11, "events": 1, "files": 1, "faults": 1, "groups": 2,
+			"worlds": 2, "phones": 4, "messages": 2*purgeBatch + 11, "events": 1, "faults": 1, "groups": 2,
 		} {
 			if got := rows(t, n, table); got != want {
 				t.Errorf("%s has %d rows, want %d", table, got, want)

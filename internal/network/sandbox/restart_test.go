@@ -34,7 +34,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	if err := s.Send(ctx, []*parley.Message{m, m})[1]; err != nil {
 		t.Fatal(err)
 	}
-	said, err := n.SendAs(ctx, "test", budi, Outgoing{Content: parley.Image{Caption: "look"}, Media: []byte("not really a picture")})
+	said, err := n.SendAs(ctx, "test", budi, Outgoing{Content: withFile(parley.Image{Caption: "look"}, "not really a picture")})
 	must(t, err)
 	must(t, n.AddFault(ctx, "test", Fault{Fault: FaultRefuse, Times: 3}))
 	_, err = n.UpdatePhone(ctx, "test", budi, PhonePatch{Name: new("Budi B."), LIDOnly: new(true)})

@@ -269,7 +269,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, group int64, copies int) e
 	if arrived.isNew {
 		more--
 		if p.Replies && p.Online && group == 0 {
-			if err := w.addPhoneMessage(t.tx, p, replyTo(m, p), nil); err != nil {
+			if err := w.addPhoneMessage(t.tx, p, replyTo(m, p)); err != nil {
 				return err
 			}
 		}

@@ -382,7 +382,7 @@ CREATE TABLE upload (
   size     INTEGER NOT NULL,
   at       INTEGER NOT NULL, -- when it was uploaded or last used
   used     INTEGER NOT NULL  -- 1: a message was made of it
-) WITHOUT ROWID;
+, file TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 
 CREATE INDEX upload_channel ON upload (channel, used, size, at);
 
@@ -487,6 +487,20 @@ CREATE TABLE deletion (
   messages_purged INTEGER NOT NULL DEFAULT 0,
   problem         TEXT NOT NULL DEFAULT ''     -- why the last attempt failed; '': it did not
 );
+
+CREATE TABLE file (
+  key     TEXT PRIMARY KEY, -- the name that it is stored under
+  channel INTEGER NOT NULL,
+  sha256  BLOB NOT NULL,
+  size    INTEGER NOT NULL,
+  at      INTEGER NOT NULL  -- when it was stored
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX file_content ON file (channel, sha256);
+
+CREATE INDEX message_file ON message (json_extract(data, '$.media.key')) WHERE kind IN ('image', 'video', 'file', 'voice', 'sticker');
+
+CREATE INDEX upload_file ON upload (file);
 
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);
