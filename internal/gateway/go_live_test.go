@@ -205,7 +205,10 @@ func TestMessageForRetry(t *testing.T) {
 		synctest.Wait()
 		same("when the store was cleaned", find(kept.ID), "parley.Text kept for a while")
 		same("and the one of before, which retention took", find(sent.ID), "not found")
-		b.tx(func(tx *store.Tx) error { return tx.PurgeResends(t.Context(), time.Now()) })
+		b.tx(func(tx *store.Tx) error {
+			_, err := tx.PurgeResends(t.Context(), time.Now(), 100)
+			return err
+		})
 		same("after its time", find(kept.ID), "not found")
 	})
 }

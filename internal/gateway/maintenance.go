@@ -74,13 +74,19 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 		return n == purgeBatch, nil, err
 	})
 	run("purge old counters", func(tx *store.Tx) (bool, []parley.Media, error) {
-		return false, nil, tx.PurgeCounters(ctx, now)
+		more, err := tx.PurgeCounters(ctx, now, purgeBatch)
+		return more, nil, err
 	})
 	run("purge events", func(tx *store.Tx) (bool, []parley.Media, error) {
 		retention, most := cmp.Or(g.EventRetention, DefaultEventRetention), cmp.Or(g.EventCap, DefaultEventCap)
 		n, err := tx.PurgeEvents(ctx, now.Add(-retention), most, purgeBatch)
-		encrypted := now.Add(-encryptedRetention)
-		return n == purgeBatch, nil, errors.Join(err, tx.EraseEncrypted(ctx, encrypted), tx.PurgeResends(ctx, encrypted))
+		return n == purgeBatch, nil, err
+	})
+	run("erase encrypted texts", func(tx *store.Tx) (bool, []parley.Media, error) {
+		before := now.Add(-encryptedRetention)
+		events, err1 := tx.EraseEncrypted(ctx, before, purgeBatch)
+		resends, err2 := tx.PurgeResends(ctx, before, purgeBatch)
+		return max(events, resends) == purgeBatch, nil, errors.Join(err1, err2)
 	})
 	run("purge uploads", func(tx *store.Tx) (bool, []parley.Media, error) {
 		files, err := tx.PurgeUploads(ctx, now.Add(-parley.UploadLife), purgeBatch)

@@ -73,7 +73,7 @@ func scanAudit(row scanner) (parley.AuditEntry, error) {
 
 // PurgeAudit deletes entries before a time, at most limit of them, and returns how many.
 func (t *Tx) PurgeAudit(_ context.Context, before time.Time, limit int) (int, error) {
-	n, err := t.sql.Exec(`DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < $1 ORDER BY seq LIMIT $2)`,
+	n, err := t.sql.Exec(`DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < $1 ORDER BY at LIMIT $2)`,
 		millis(before), int64(limit))
 	return int(n), err
 }

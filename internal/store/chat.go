@@ -69,7 +69,7 @@ func scanChat(row scanner) (parley.Chat, error) {
 
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
 func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
-	channels, err := list(r.with(ctx), `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE `+withContact+` AND last_at > 0
+	channels, err := list(r.with(ctx), `SELECT code FROM chat JOIN channel ON channel.id = +chat.channel WHERE `+withContact+` AND last_at > 0
 		ORDER BY `+lastOf+` DESC, code`,
 		[]any{string(contact)}, func(row scanner) (code parley.ChannelCode, err error) { return code, row.Scan(&code) })
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *Tx) mergeChats(channel, from, into int64) error {
 		{`UPDATE message SET position = $2 + counted.n
 			FROM (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM message WHERE chat = $1 AND position < 0) AS counted
 			WHERE message.seq = counted.seq`, []any{into, fixed}},
-		{`UPDATE media_fetch SET chat = $2 WHERE chat = $1`, []any{from, into}},
+		{`UPDATE media_fetch SET chat = $2 WHERE channel = $3 AND chat = $1`, []any{from, into, channel}},
 		{`UPDATE alias SET chat = $2 WHERE chat = $1`, []any{from, into}},
 		{`UPDATE chat SET last_at = greatest(chat.last_at, old.last_at), known = greatest(chat.known, old.known)
 			FROM (SELECT * FROM chat WHERE id = $1) AS old WHERE chat.id = $2`, []any{from, into}},

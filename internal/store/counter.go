@@ -325,10 +325,15 @@ func (r Reader) ChannelActivity(
 	return all, err
 }
 
-// PurgeCounters deletes old counters.
-func (t *Tx) PurgeCounters(_ context.Context, now time.Time) error {
-	if err := t.exec(`DELETE FROM counter_minute WHERE minute < $1`, now.Add(-minuteLife).Unix()/60); err != nil {
-		return err
+// PurgeCounters deletes up to limit old counters of minutes, and as many of hours. It reports whether there may be more.
+func (t *Tx) PurgeCounters(_ context.Context, now time.Time, limit int) (more bool, err error) {
+	minutes, err := t.sql.Exec(`DELETE FROM counter_minute WHERE (channel, minute, what, webhook) IN
+		(SELECT channel, minute, what, webhook FROM counter_minute WHERE minute < $1 LIMIT $2)`,
+		now.Add(-minuteLife).Unix()/60, int64(limit))
+	if err != nil {
+		return false, err
 	}
-	return t.exec(`DELETE FROM counter_hour WHERE hour < $1`, now.Add(-hourLife).Unix()/3600)
+	hours, err := t.sql.Exec(`DELETE FROM counter_hour WHERE (channel, hour, what, webhook) IN
+		(SELECT channel, hour, what, webhook FROM counter_hour WHERE hour < $1 LIMIT $2)`, now.Add(-hourLife).Unix()/3600, int64(limit))
+	return max(minutes, hours) == int64(limit), err
 }

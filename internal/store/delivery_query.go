@@ -50,7 +50,7 @@ func (r Reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		return n, r.row(`SELECT count(*) FROM delivery WHERE `+where, args, &n)
+		return n, r.row(`SELECT count(*) FROM delivery`+rareIndex(q)+` WHERE `+where, args, &n)
 	}
 	waiting, failed := parley.DeliveryWaiting, parley.DeliveryFailed
 	var counts [3]int64
@@ -73,7 +73,7 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 		return 0, err
 	}
 	if q.State == nil {
-		where += ` AND state > 0`
+		where += ` AND +state > 0` // the plus: in the order of the list
 	}
 	some, err := list(t.Reader, readDeliveries+where+` ORDER BY delivery.seq LIMIT `+param(len(args)+1),
 		append(args, int64(limit)), scanDelivery)
@@ -104,11 +104,14 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `, state = 0, attempts = 0, next_at = $5,
 	tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', response = '', earlier = $6 WHERE seq = $7`
 
-// rareIndex names the index of waiting or failed deliveries if only they can match. They are few, and without the hint the
-// database would walk over all delivered ones. Empty: the database may choose.
+// rareIndex names the index of some events, or of waiting or failed deliveries, if only they can match. They are few, and without the
+// hint the database would walk over all of a channel, or over all delivered ones. Empty: the database may choose.
 func rareIndex(q parley.DeliveryQuery) string {
 	switch {
-	case q.State == nil || len(q.IDs)+len(q.Events) > 0:
+	case len(q.IDs) > 0:
+	case len(q.Events) > 0:
+		return ` INDEXED BY delivery_event`
+	case q.State == nil:
 	case *q.State == parley.DeliveryWaiting:
 		return ` INDEXED BY delivery_chat`
 	case *q.State == parley.DeliveryFailed:
@@ -121,7 +124,7 @@ func rareIndex(q parley.DeliveryQuery) string {
 // webhooks are left out.
 func (r Reader) conditions(q parley.DeliveryQuery) (where string, args []any, err error) {
 	all, plus := []string{`true`}, ""
-	if rareIndex(q) != "" {
+	if rareIndex(q) != "" || len(q.IDs) > 0 {
 		plus = `+` // prevents the use of the index of channels
 	}
 	var retired bool

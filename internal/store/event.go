@@ -372,9 +372,11 @@ func (r Reader) lastEvent() (last int64, err error) {
 	return last, err
 }
 
-// EraseEncrypted removes the encrypted texts from before a time.
-func (t *Tx) EraseEncrypted(_ context.Context, before time.Time) error {
-	return t.exec(`UPDATE event SET encrypted = NULL WHERE encrypted IS NOT NULL AND received_at < $1`, millis(before))
+// EraseEncrypted removes up to limit encrypted texts from before a time.
+func (t *Tx) EraseEncrypted(_ context.Context, before time.Time, limit int) (int, error) {
+	n, err := t.sql.Exec(`UPDATE event SET encrypted = NULL WHERE seq IN
+		(SELECT seq FROM event WHERE encrypted IS NOT NULL AND received_at < $1 LIMIT $2)`, millis(before), int64(limit))
+	return int(n), err
 }
 
 // addChannelState stores a channel's new status beside the log, where it is found without reading the log.

@@ -9,15 +9,17 @@ import (
 )
 
 // PurgeEvents deletes up to limit events that were stored before a time, the oldest first. Events that an enabled webhook or
-// a waiting delivery needs stay, unless the log is longer than most events.
+// a waiting delivery needs stay, unless the log is longer than most events. When no more are to be deleted, it deletes up to limit old
+// statuses of channels.
 func (t *Tx) PurgeEvents(ctx context.Context, before time.Time, most int64, limit int) (int, error) {
 	n, err := t.removeEvents(ctx, millis(before), most, int64(limit))
-	if err != nil {
-		return 0, err
+	if err != nil || n == int64(limit) {
+		return int(n), err
 	}
 	// The current status of a channel stays, however old it is.
-	err = t.exec(`DELETE FROM channel_state WHERE at < $1 AND EXISTS
-		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq)`, millis(before))
+	err = t.exec(`DELETE FROM channel_state WHERE (channel, seq) IN (SELECT channel, seq FROM channel_state WHERE at < $1 AND EXISTS
+		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq) LIMIT $2)`,
+		millis(before), int64(limit))
 	return int(n), err
 }
 

@@ -203,7 +203,7 @@ var eventTests = map[string]func(*env){
 		between := tick()
 		add(start.Add(-time.Hour)) // an old date does not make it go earlier
 		last := e.events(0)[1].Seq
-		e.tx(func(tx *store.Tx) error { return tx.EraseEncrypted(e.Context(), between) })
+		e.tx(func(tx *store.Tx) error { return second(tx.EraseEncrypted(e.Context(), between, 10)) })
 		e.same("encrypted", [2]bool{e.events(0)[0].Encrypted != nil, e.events(0)[1].Encrypted != nil}, [2]bool{false, true})
 		e.tx(func(tx *store.Tx) error {
 			n, err := tx.PurgeEvents(e.Context(), tick(), 1e9, 10)

@@ -414,7 +414,8 @@ func (r Reader) Resend(ctx context.Context, seq int64) (encrypted []byte, err er
 	return encrypted, err
 }
 
-// PurgeResends deletes what was stored before a time.
-func (t *Tx) PurgeResends(_ context.Context, before time.Time) error {
-	return t.exec(`DELETE FROM resend WHERE at < $1`, millis(before))
+// PurgeResends deletes up to limit texts that were stored before a time.
+func (t *Tx) PurgeResends(_ context.Context, before time.Time, limit int) (int, error) {
+	n, err := t.sql.Exec(`DELETE FROM resend WHERE seq IN (SELECT seq FROM resend WHERE at < $1 LIMIT $2)`, millis(before), int64(limit))
+	return int(n), err
 }

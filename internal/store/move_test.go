@@ -70,10 +70,10 @@ var moveTests = map[string]func(*env){
 			e.must(err)
 			e.same("stored", string(got), encrypted)
 		}
-		e.tx(func(tx *store.Tx) error { return tx.PurgeResends(e.Context(), start) })
+		e.tx(func(tx *store.Tx) error { return second(tx.PurgeResends(e.Context(), start, 10)) })
 		_, err := e.store.Resend(e.Context(), m.Seq)
 		e.must(err)
-		e.tx(func(tx *store.Tx) error { return tx.PurgeResends(e.Context(), start.Add(time.Millisecond)) })
+		e.tx(func(tx *store.Tx) error { return second(tx.PurgeResends(e.Context(), start.Add(time.Millisecond), 10)) })
 		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("after: %v", err)
 		}

@@ -53,7 +53,7 @@ func (r Reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, has
 
 // LinkReplies lists when a sender got replies, oldest first.
 func (r Reader) LinkReplies(ctx context.Context, channel parley.ChannelCode, to parley.ContactID, since time.Time) ([]time.Time, error) {
-	return list(r.with(ctx), `SELECT at FROM otp_reply WHERE `+ofChannel+` AND contact = $2 AND at >= $3 ORDER BY at`,
+	return list(r.with(ctx), `SELECT at FROM otp_reply WHERE `+ofChannel+` AND contact = $2 AND +at >= $3 ORDER BY at`,
 		[]any{string(channel), string(to), millis(since)}, scanMoment)
 }
 

@@ -46,8 +46,9 @@ func (r Reader) Strangers(ctx context.Context, channel parley.ChannelCode, conta
 	}
 	s.Codes, s.Approved = int(codes), int(approved)
 	since := millis(now.Add(-parley.OTPStrangerWindow))
+	// The plus: by the contact, not among all of the window.
 	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_stranger
-		WHERE `+ofChannel+` AND contact = $2 AND at > $3 AND counted = 1) THEN 1 ELSE 0 END`,
+		WHERE `+ofChannel+` AND contact = $2 AND +at > $3 AND counted = 1) THEN 1 ELSE 0 END`,
 		[]any{string(channel), string(contact), since}, &counted)
 	if err != nil || counted != 0 {
 		s.Counted = counted != 0
@@ -62,7 +63,7 @@ func (r Reader) Strangers(ctx context.Context, channel parley.ChannelCode, conta
 	block := number[:max(0, len(number)-alikeDigits)]
 	// In ASCII the colon follows the digits, so this range has all numbers that begin with the block.
 	s.Alike, err = list(r, `SELECT at FROM otp_stranger WHERE `+ofChannel+` AND contact >= $2 AND contact < $3
-		AND length(contact) = $4 AND at > $5 AND counted = 1 ORDER BY at DESC LIMIT $6`,
+		AND length(contact) = $4 AND +at > $5 AND counted = 1 ORDER BY at DESC LIMIT $6`,
 		[]any{string(channel), block + strings.Repeat("0", alikeDigits), block + ":", int64(len(number) + len("@") + len(rest)),
 			since, int64(limit)}, scanMoment)
 	return s, err

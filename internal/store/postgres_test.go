@@ -12,16 +12,18 @@ import (
 	"parley/internal/store"
 )
 
-// TestPostgres runs the whole suite on PostgreSQL.
+// TestPostgres runs the whole suite on PostgreSQL, and looks at the plans of all statements that ran.
 func TestPostgres(t *testing.T) {
 	server := postgrestest.Start(t)
+	var ran statements
 	runSuite(t, func(t *testing.T) *store.DB {
-		db, err := store.Open(t.Context(), server.Schema(t))
+		db, err := store.OpenNarrow(t.Context(), server.Schema(t), ran.trace)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return db
 	})
+	t.Run("plans", func(t *testing.T) { checkPostgresPlans(t, &ran, server.Schema(t)) })
 }
 
 // TestPostgresTables compares the tables of both databases, except those that only several nodes need.

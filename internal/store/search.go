@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 const (
@@ -46,13 +47,14 @@ func (r Reader) CountMessagesAtMost(ctx context.Context, q parley.MessageQuery) 
 	}
 	q.Before = math.MaxInt64
 	s := walk(q)
-	return n, r.row(`SELECT count(*) FROM message WHERE `+s.where, s.args, &n)
+	return n, r.row(`SELECT count(*) FROM message`+s.index+` WHERE `+s.where, s.args, &n)
 }
 
 // search is the condition of a statement.
 type search struct {
 	where string
 	args  []any
+	index string // of the messages, if the database must not choose another one; empty: it may
 }
 
 func (s *search) and(condition string, args ...any) {
@@ -67,18 +69,24 @@ func (s *search) and(condition string, args ...any) {
 }
 
 // walk is the condition for all messages before the cursor, of a channel or of all. For pending and failed messages there
-// are indexes.
+// are indexes. Without the hints SQLite walks over all messages to find them.
 func walk(q parley.MessageQuery) search {
 	var s search
 	s.and(`message.seq < ?`, q.Before)
 	if q.Channel != "" {
 		s.and(`message.channel = `+channelOf(`?`), string(q.Channel))
 	}
-	if q.Status != nil && *q.Status == parley.Pending {
+	switch {
+	case q.Status == nil:
+	case *q.Status == parley.Pending:
 		s.and(`message.status = 0`)
-	}
-	if q.Status != nil && *q.Status == parley.Failed {
+		s.index = ` INDEXED BY message_pending`
+	case *q.Status == parley.Failed && q.Channel == "":
 		s.and(`message.status = 5`)
+		s.index = ` INDEXED BY message_failed`
+	case *q.Status == parley.Failed:
+		s.and(`message.status = 5`)
+		s.index = ` INDEXED BY message_failed_of`
 	}
 	return s
 }
@@ -87,14 +95,14 @@ func walk(q parley.MessageQuery) search {
 func (r Reader) findInAll(q parley.MessageQuery) (parley.MessagePage, error) {
 	s := walk(q)
 	var lowest, count, newest int64
-	err := r.row(`SELECT coalesce(min(seq), 0), count(*), coalesce(max(created_at), 0) FROM (SELECT seq, created_at FROM message
+	err := r.row(`SELECT coalesce(min(seq), 0), count(*), coalesce(max(created_at), 0) FROM (SELECT seq, created_at FROM message`+s.index+`
 		WHERE `+s.where+` ORDER BY seq DESC LIMIT `+param(len(s.args)+1)+`) AS next`, append(s.args, int64(maxLooked)), &lowest, &count, &newest)
 	if err != nil || count == 0 {
 		return parley.MessagePage{}, err
 	}
 	s.and(`message.seq >= ?`, lowest)
 	if q.Number != "" {
-		s.and(`contact LIKE ?`, q.Number+"%")
+		s.and(`(SELECT contact FROM chat WHERE chat.id = message.chat) LIKE ?`, q.Number+"%")
 	}
 	found, err := r.match(q, s, ` ORDER BY message.seq DESC`)
 	if err != nil {
@@ -119,8 +127,8 @@ func page(found []parley.Message, lowest int64, limit int) parley.MessagePage {
 // match reads the messages that match a query, and one more than its limit, which shows that there are more.
 func (r Reader) match(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
 	s.and(`position > 0`)
-	if q.Channel != "" {
-		s.and(`message.channel = `+channelOf(`?`), string(q.Channel))
+	if q.Channel != "" { // the plus: what to walk over is decided already
+		s.and(`+message.channel = `+channelOf(`?`), string(q.Channel))
 	}
 	if q.Kind != "" {
 		s.and(`kind = ?`, string(q.Kind))
@@ -137,16 +145,7 @@ func (r Reader) match(q parley.MessageQuery, s search, order string) ([]parley.M
 	if !q.Until.IsZero() {
 		s.and(`message.created_at < ?`, millis(q.Until))
 	}
-	if q.Text != "" {
-		return r.matchText(q, s, order)
-	}
-	return list(r, readMessages+`WHERE `+s.where+order+` LIMIT `+param(len(s.args)+1), append(s.args, int64(q.Limit)+1), scanMessage)
-}
-
-// matchText is match for a query with a text. The text is compared here, because the database does not know the letters of
-// every language. Only matching messages are read completely.
-func (r Reader) matchText(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
-	seqs, err := r.findText(q, s, order)
+	seqs, err := r.findSeqs(q, s, order)
 	if err != nil {
 		return nil, err
 	}
@@ -157,10 +156,16 @@ func (r Reader) matchText(q parley.MessageQuery, s search, order string) ([]parl
 
 func newestFirst(a, b parley.Message) int { return cmp.Compare(b.Seq, a.Seq) }
 
-// findText lists the messages that contain the text of a query, one more than its limit. It closes its rows before the
-// messages are read: searches that hold one connection and wait for another could block all readers.
-func (r Reader) findText(q parley.MessageQuery, s search, order string) ([]int64, error) {
-	rows, err := r.conn.Query(`SELECT message.seq, body`+fromMessages+`WHERE `+s.where+order, s.args...)
+// findSeqs lists the messages that match a query, one more than its limit. Only these are read completely: with a join PostgreSQL
+// might read all chats. The text is compared here, because the database does not know the letters of every language. It closes its
+// rows before the messages are read: searches that hold one connection and wait for another could block all readers.
+func (r Reader) findSeqs(q parley.MessageQuery, s search, order string) ([]int64, error) {
+	s.and(`(SELECT code FROM channel WHERE channel.id = message.channel) IS NOT NULL`) // not of a deleted one
+	if q.Text == "" {
+		return list(r, `SELECT message.seq FROM message`+s.index+` WHERE `+s.where+order+` LIMIT `+param(len(s.args)+1),
+			append(s.args, int64(q.Limit)+1), sqldb.ScanOne[int64])
+	}
+	rows, err := r.conn.Query(`SELECT message.seq, body FROM message`+s.index+` WHERE `+s.where+order, s.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -208,12 +213,12 @@ func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, erro
 
 // withContact is the condition of the chats with a contact, by any spelling of its number.
 const withContact = `chat.id IN (SELECT id FROM chat WHERE contact = $1 UNION
-	SELECT chat FROM alias WHERE contact = $1 AND channel IN (SELECT id FROM channel))`
+	SELECT chat FROM alias WHERE contact = $1)`
 
 // chatsOf lists chats of a channel, or of all, up to one more than maxChats.
 func (r Reader) chatsOf(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
 	n := len(args)
-	return list(r, `SELECT chat.id, `+messagesOf+` FROM chat JOIN channel ON channel.id = chat.channel WHERE `+condition+
+	return list(r, `SELECT chat.id, `+messagesOf+` FROM chat JOIN channel ON channel.id = +chat.channel WHERE `+condition+
 		` AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`) AND last_at > 0 LIMIT `+param(n+2),
 		append(args, string(channel), int64(maxChats)+1), scanChatRange)
 }
@@ -291,7 +296,14 @@ func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) 
 		return r.findInAll(q)
 	}
 	var s search
-	s.and(`message.chat IN (SELECT id FROM chat WHERE contact >= ? AND contact < ?) AND message.seq < ?`, from, to, q.Before)
+	in := `contact >= ? AND contact < ?`
+	if q.Channel != "" {
+		in += ` AND +channel = ` + channelOf(`?`) // the plus: by their numbers
+		s.and(`message.chat IN (SELECT id FROM chat WHERE `+in+`)`, from, to, string(q.Channel))
+	} else {
+		s.and(`message.chat IN (SELECT id FROM chat WHERE `+in+`)`, from, to)
+	}
+	s.and(`+message.seq < ?`, q.Before)
 	found, err := r.match(q, s, ` ORDER BY message.seq DESC`)
 	return page(found, 0, q.Limit), err
 }

@@ -10,15 +10,17 @@ import (
 )
 
 // TestSQLite runs everything with a single connection for reading: no call may need two at a time. With several, as
-// many such calls as there are connections would wait for each other.
+// many such calls as there are connections would wait for each other. Then it looks at the plans of all statements that ran.
 func TestSQLite(t *testing.T) {
+	var ran statements
 	runSuite(t, func(t *testing.T) *store.DB {
-		db, err := store.OpenNarrow(t.Context(), filepath.Join(t.TempDir(), "parley.db"))
+		db, err := store.OpenNarrow(t.Context(), filepath.Join(t.TempDir(), "parley.db"), ran.trace)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return db
 	})
+	t.Run("plans", func(t *testing.T) { checkSQLitePlans(t, &ran) })
 }
 
 // TestSQLiteInMemory runs what a database in memory could do otherwise: the statements are the same, and so

@@ -144,7 +144,7 @@ func (t *Tx) EndSession(ctx context.Context, hash []byte, now time.Time) error {
 
 // EndTickets ends the sessions and the unused links that go back to an admin token.
 func (t *Tx) EndTickets(_ context.Context, token parley.TokenID, now time.Time) error {
-	return t.exec(`UPDATE ticket SET used_at = $1 WHERE token = $2 AND used_at = 0`, millis(now), string(token))
+	return t.exec(`UPDATE ticket SET used_at = $1 WHERE token = $2 AND token <> '' AND used_at = 0`, millis(now), string(token))
 }
 
 // ExtendTicket sets when an unused ticket expires, and its last use.

@@ -487,6 +487,9 @@ CREATE TABLE deletion (
   messages_purged INTEGER NOT NULL DEFAULT 0,
   problem         TEXT NOT NULL DEFAULT ''     -- why the last attempt failed; '': it did not
 );
+CREATE INDEX message_failed_of ON message (channel, seq) WHERE status = 5;
+
+CREATE INDEX alias_contact ON alias (contact);
 
 CREATE TABLE file (
   key     TEXT PRIMARY KEY, -- the name that it is stored under

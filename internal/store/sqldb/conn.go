@@ -19,6 +19,7 @@ type Conn struct {
 	writes  bool            // the writer's connection
 	ctx     context.Context // for the pool
 	observe func(error)     // receives the errors that mean that the database is unavailable
+	trace   func(query string, args []any)
 
 	// broken is the error that lost the writer's transaction. The database may have rolled it back by then, and a further
 	// statement would be committed on its own. So none runs until the next transaction begins. Only the writer's goroutine
@@ -31,7 +32,7 @@ func (c *Conn) With(ctx context.Context) *Conn {
 	if c.writes {
 		return c
 	}
-	return &Conn{pool: c.pool, pg: c.pg, ctx: ctx, observe: c.observe}
+	return &Conn{pool: c.pool, pg: c.pg, ctx: ctx, observe: c.observe, trace: c.trace}
 }
 
 // Tx is a Conn inside a transaction.
@@ -51,6 +52,7 @@ func (tx *Tx) OnUnknown(f func()) { tx.unknown = append(tx.unknown, f) }
 
 // Exec runs a statement that returns no rows and returns how many rows it changed.
 func (c *Conn) Exec(query string, args ...any) (changed int64, err error) {
+	c.traced(query, args)
 	if c.pg != nil {
 		err = c.runPostgres(func() error {
 			changed, err = c.pg.exec(query, args)
@@ -69,6 +71,7 @@ func (c *Conn) Exec(query string, args ...any) (changed int64, err error) {
 // with that one, at the latest with the commit.
 func (c *Conn) Do(query string, args ...any) error {
 	if c.pg != nil {
+		c.traced(query, args)
 		return c.runPostgres(func() error { return c.pg.do(query, args) })
 	}
 	_, err := c.Exec(query, args...)
@@ -79,6 +82,7 @@ func (c *Conn) Do(query string, args ...any) error {
 // later, at the latest instead of the commit.
 func (c *Conn) DoOr(otherwise error, query string, args ...any) error {
 	if c.pg != nil {
+		c.traced(query, args)
 		return c.runPostgres(func() error { return c.pg.doOr(otherwise, query, args) })
 	}
 	changed, err := c.Exec(query, args...)
@@ -91,6 +95,7 @@ func (c *Conn) DoOr(otherwise error, query string, args ...any) error {
 // ManyThen is for PostgreSQL and for rows that matter after the commit only. The query gets an array for each argument and
 // returns a row for each element, in their order. Calls in a row with the same query become one statement.
 func (c *Conn) ManyThen(query string, args []any, into ...any) error {
+	c.traced(query, args)
 	return c.runPostgres(func() error { return c.pg.manyThen(query, args, into) })
 }
 
@@ -105,6 +110,7 @@ func (c *Conn) flush() error {
 // Insert runs an INSERT of one row into a table whose key the database chooses, and returns that key. It returns 0 if
 // ON CONFLICT DO NOTHING rejected the row.
 func (c *Conn) Insert(query string, args ...any) (key int64, err error) {
+	c.traced(query, args)
 	if c.pg != nil {
 		err = c.runPostgres(func() error {
 			key, err = c.pg.insert(query, args)
@@ -127,10 +133,17 @@ func (c *Conn) IsPostgres() bool { return c.pg != nil }
 
 // QueryRow runs a statement that returns one row and scans it. No row is sql.ErrNoRows.
 func (c *Conn) QueryRow(query string, args []any, into ...any) error {
+	c.traced(query, args)
 	if c.pg != nil {
 		return c.runPostgres(func() error { return c.pg.queryRow(c.ctx, query, args, into) })
 	}
 	return c.run(func(conn *connection) error { return conn.queryRow(query, args, into) })
+}
+
+func (c *Conn) traced(query string, args []any) {
+	if c.trace != nil {
+		c.trace(query, args)
+	}
 }
 
 // runPostgres runs a statement on PostgreSQL.
@@ -200,6 +213,7 @@ func (c *Conn) run(do func(*connection) error) error {
 
 // Query runs a statement that returns rows, which the caller closes.
 func (c *Conn) Query(query string, args ...any) (*Rows, error) {
+	c.traced(query, args)
 	if c.pg != nil {
 		rows := &Rows{conn: c}
 		err := c.runPostgres(func() (err error) {

@@ -36,6 +36,8 @@ type Options struct {
 	// BeforeCommit is called in every transaction after the functions of all its callers. If it fails, nothing is
 	// committed. It may be nil.
 	BeforeCommit func(tx *Tx) error
+	// Trace is called before every statement, for tests that look at plans. It may be nil.
+	Trace func(query string, args []any)
 
 	limits // only tests set them; zero: the constants
 }
@@ -104,8 +106,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 func (db *DB) open(o Options) (err error) {
 	db.path = o.Path
-	db.reader = &Conn{ctx: context.Background(), observe: db.health.observe}
-	db.writer = &Conn{ctx: context.Background(), observe: db.health.observe, writes: true}
+	db.reader = &Conn{ctx: context.Background(), observe: db.health.observe, trace: o.Trace}
+	db.writer = &Conn{ctx: context.Background(), observe: db.health.observe, trace: o.Trace, writes: true}
 	if IsPostgres(o.Path) {
 		db.writer.pg, db.reader.pg, err = openPostgres(o)
 	} else {

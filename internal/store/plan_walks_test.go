@@ -1,0 +1,168 @@
+package store_test
+
+// Reasons of walks that several statements have.
+const (
+	// limited is for a walk in the order of an index that ends with the LIMIT. The test makes sure that nothing is sorted.
+	limited  = "it ends at the limit"
+	anEnd    = "it reads one end of an index"
+	aRange   = "the caller gives both ends of the range: at most as many rows as one call may read"
+	oneRow   = "the table has one row"
+	operator = "an operator's list or act; they are rare, and the table is small or indexed by what is asked for most"
+	queue    = "a channel has a limited number of pending messages"
+	counters = "counters are stored for a limited time"
+	purging  = "what waits to be purged is little"
+	future   = "it finds rows only after the clock was set back"
+	waiting  = "deliveries that wait for an endpoint which does not respond, the first of each chat"
+	goLive   = "going live moves everything of a channel, once"
+	merging  = "two spellings of one number become one chat, once"
+)
+
+// unlooked are files whose statements have no test of their plans, with the reason.
+var unlooked = map[string]string{
+	"upgrade.go": "migrations change whole tables",
+	"backup.go":  "a restore runs once, on a copy that no server uses",
+	"copy.go":    "a copy reads everything, while no server runs",
+	"cluster.go": "there are a few nodes, and 128 shards",
+}
+
+// onlyOn are pieces of statements that only one database runs.
+var onlyOn = map[string][]string{
+	"sqlite": {"SELECT seq FROM sqlite_sequence WHERE name = 'event'"},
+	"postgres": {
+		`UPDATE log SET last_event = pg_sequence_last_value(pg_get_serial_sequence('event', 'seq'))`,
+		`SELECT 1 FROM log FOR UPDATE`,
+		`FOR UPDATE`,
+		`SELECT 1 FROM otp_link WHERE id = $1 FOR UPDATE`,
+		`SELECT greatest(last_event, (SELECT max(seq) FROM event)) FROM log`,
+	},
+}
+
+// walks are the steps of plans that may read many rows. The fragment is a part of the statement; without a table it is about all.
+var walks = []struct {
+	table, fragment, why, on string
+}{
+	{"revision", "", oneRow, ""},
+	{"clock", "", oneRow, ""},
+	{"log", "", oneRow, ""},
+	{"sqlite_sequence", "", "it has a row for each table", "sqlite"},
+	{"deletion", "", purging, ""},
+	{"retired_webhook", "", purging, ""},
+
+	// Purges and other work in batches.
+	{"", "LIMIT $2)", limited, ""},
+	{"", "LIMIT $3)", limited, ""},
+	{"event", "DELETE FROM event WHERE seq <= $1", aRange, ""},
+	{"event", "ORDER BY seq DESC LIMIT 1", limited, ""},
+	{"event", "SELECT seq FROM event ORDER BY seq LIMIT 1", limited, ""},
+	{"message", "FROM message WHERE channel = $1 LIMIT $2", limited, ""},
+	{"message", "AND status <> 0 ORDER BY received_at LIMIT $3", limited, ""},
+	{"message", "WHERE seq > $1 AND seq <= $2 AND data IS NOT NULL", aRange, ""},
+	{"upload", "ORDER BY at LIMIT $2", limited, ""},
+	{"channel_state", "ORDER BY seq DESC LIMIT $2", "statuses of one channel", ""},
+	{"channel_state", "UPDATE channel_state SET channel = $1", "statuses of one channel are few, and a reset is rare", ""},
+	{"delivery", "(SELECT min(event) - 1 FROM delivery", waiting, ""},
+	{"webhook", "(SELECT min(cursor) FROM webhook", operator, "postgres"},
+	{"otp_stranger", "DELETE FROM otp_stranger WHERE channel = $1 AND at <= $2", "it deletes what it reads, with every code", ""},
+	{"otp_wrong", "", "it has the minutes of one window", ""},
+	{"ticket", "DELETE FROM ticket WHERE expires_at < $1", "it deletes what it reads, with every new ticket", ""},
+	{"request_log", "", "a channel has about a thousand logged requests", ""},
+
+	// Chats and histories.
+	{"message", "max(position)", anEnd, ""},
+	{"message", "ORDER BY position DESC LIMIT 1), 0)", anEnd, ""},
+	{"message", "WHERE message.chat = $1 AND position BETWEEN $2 AND $3", aRange, ""},
+	{"message", "priority = 0 AND status BETWEEN 1 AND 4", "it ends at the first; a contact who has none got codes only", ""},
+	{"chat", "ORDER BY last_at DESC, id DESC LIMIT", limited, ""},
+	{"chat", "contact >= $1 AND contact < $2 AND ($3 = '' OR code = $3) AND last_at > 0 LIMIT $4", limited, ""},
+
+	// Searches look at so many messages at a time, or at chats that have not more.
+	{"message", "ORDER BY seq DESC LIMIT $2) AS next", "it ends at the limit; of pending messages there are few", ""},
+	{"message", "message.seq >= $2 AND", aRange, ""},
+	{"message", "message.seq >= $3 AND", aRange, ""},
+	{"message", "WHERE message.chat IN (SELECT id FROM chat WHERE contact >= $1", "these chats have at most maxSorted messages", ""},
+	{"chat", "WHERE message.chat IN (SELECT id FROM chat WHERE contact >= $1", "there are at most maxChats of these chats", ""},
+	{"message", "SELECT count(*) FROM message", operator, ""},
+
+	// The queue of a channel.
+	{"message", "message.channel = (SELECT id FROM channel WHERE code = $1) AND status = 0", queue, ""},
+
+	// Events.
+	{"event", "ORDER BY event.seq LIMIT", limited, ""},
+	{"event", "ORDER BY event.seq DESC LIMIT", limited, ""},
+
+	// Deliveries.
+	{"delivery", "AND chat = $3 ORDER BY event LIMIT 1", limited, ""},
+	{"delivery", "SELECT 1 FROM delivery AS earlier", "it ends at the first", ""},
+	{"delivery", "SELECT seq FROM delivery WHERE channel = $1 ORDER BY seq LIMIT $2", limited, ""},
+	{"delivery", "min(next_at), max(event)", "callbacks that wait, and came since the last look", ""},
+	{"delivery", "EXISTS (SELECT 1 FROM delivery WHERE state = 0", "it ends at the first", ""},
+	{"delivery", "AND channel = $3 AND chat = $4 AND next_at > $1", "the waiting deliveries of one chat", ""},
+	{"delivery", "state = 0 AND held = 0 AND endpoint", waiting, ""},
+	{"delivery", "SELECT count(*) FROM delivery", operator, ""},
+	{"delivery", "ORDER BY delivery.seq DESC LIMIT", operator, ""},
+	{"delivery", "state > 0 ORDER BY delivery.seq LIMIT", operator, ""},
+
+	// Files to fetch.
+	{"media_fetch", "min(next_at)", anEnd, ""},
+	{"media_fetch", "SELECT min(seq) FROM media_fetch WHERE (next_at <= $1", "files that wait for their fetch", ""},
+	{"media_fetch", "UPDATE media_fetch SET chat = $2", merging, ""},
+	{"upload", "AND used = 0", "a channel may have so many unused uploads", ""},
+
+	// One-time passwords.
+	{"otp_code", "ORDER BY expires_at", limited, ""},
+	{"otp_code", "expires_at > $2 AND expires_at <= $3 AND status = 0", "codes that expired since the last look", ""},
+	{"otp_link", "expires_at <= $3 AND status = 0", "it ends at the first", ""},
+	{"otp_link", "DESC LIMIT $2", limited, ""},
+	{"otp_link", "ORDER BY expires_at LIMIT $3", limited, ""},
+	{"otp_stranger", "ORDER BY at DESC LIMIT $3", limited, ""},
+	{"otp_stranger", "AND length(contact) = $4", "numbers that differ in their last digits only", ""},
+	{"otp_stranger", "count(*), coalesce(sum(approved), 0)", "codes to strangers in one window; a limit keeps them few", ""},
+	{"otp_code", "created_at > $2", future, ""},
+	{"otp_link", "created_at > $2", future, ""},
+	{"otp_link", "UPDATE otp_link SET ended_at = $2", future, ""},
+	{"otp_reply", "UPDATE otp_reply SET at = $2", future, ""},
+	{"otp_stranger", "UPDATE otp_stranger SET at = $2", future, ""},
+
+	// Counters.
+	{"counter_hour", "", counters, ""},
+	{"counter_minute", "", counters, ""},
+
+	// What operators do.
+	{"alert", "", operator, ""},
+	{"alert_rule", "ORDER BY created_at", operator, ""},
+	{"audit", "FROM audit WHERE 1 = 1", operator, ""},
+	{"channel", "SELECT EXISTS (SELECT 1 FROM channel WHERE network <> 'sandbox')", "it ends at the first", ""},
+	{"channel", "FROM channel ORDER BY code", "it lists all channels", ""},
+	{"channel", "AND status = 0) FROM channel", "it lists all channels", ""},
+	{"channel", "FROM otp_alarm JOIN channel", "an alarm is rare, and shown on the overview", ""},
+	{"signing_key", "ORDER BY created_at", operator, ""},
+	{"ticket", "DELETE FROM ticket WHERE channel = $1", operator, ""},
+	{"ticket", "ORDER BY created_at DESC, hash LIMIT $3", operator, ""},
+	{"token", "DELETE FROM token WHERE channel = $1", operator, ""},
+	{"token", "ORDER BY created_at, seq", operator, ""},
+	{"webhook", "FROM webhook ORDER BY created_at, seq", operator, ""},
+	{"webhook", "FROM webhook WHERE channel = $1", operator, ""},
+	{"webhook", "disabled_at = 0 AND cursor < $1", operator, ""},
+
+	// PostgreSQL may read a table once instead of looking up many rows in it.
+	{"channel", "($3 = '' OR code = $3) AND last_at > 0 LIMIT $4", "the channels of up to maxChats chats", "postgres"},
+	{"chat", "SELECT min(seq) FROM media_fetch", "the chats of many files that wait for their fetch", "postgres"},
+	{"channel", "SELECT min(seq) FROM media_fetch", "the channels of many files that wait for their fetch", "postgres"},
+	{"otp_alarm", "ORDER BY code, type", "it lists all alarms", "postgres"},
+	{"message", "max(seq)", anEnd, "postgres"},
+	{"event", "max(seq)", anEnd, "postgres"},
+
+	{"otp_link", "contact IN ($4) AND status = 0", "it may take either index of the open links of a channel", "postgres"},
+
+	// Going live, and two spellings of one number.
+	{"", "WHERE channel = $2", goLive, ""},
+	{"idempotency", "DELETE FROM idempotency WHERE channel = $1", goLive, ""},
+	{"media_fetch", "DELETE FROM media_fetch WHERE channel = $1", goLive, ""},
+	{"otp_code", "DELETE FROM otp_code WHERE channel = $1", goLive, ""},
+	{"otp_link", "DELETE FROM otp_link WHERE channel = $1", goLive, ""},
+	{"otp_reply", "DELETE FROM otp_reply WHERE channel = $1", goLive, ""},
+	{"otp_stranger", "DELETE FROM otp_stranger WHERE channel = $1", goLive, ""},
+	{"message", "UPDATE message SET chat = $2", merging, ""},
+	{"message", "UPDATE message SET id = id || seq", merging, ""},
+	{"message", "UPDATE message SET position", merging, ""},
+}
