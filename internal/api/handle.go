@@ -22,6 +22,7 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/api/limit"
 	"parley/internal/gateway"
+	"parley/internal/store"
 )
 
 // route is one method of one path. Every request passes the same checks in the same order before any work is
@@ -239,6 +240,7 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 			rt.auditRefused(ctx, r)
 			return a, err
 		}
+		ctx = store.For(ctx, string(r.token.ID))
 	}
 	if rt.input == noRoute || rt.access == public && rt.input == nothing {
 		return rt.do(ctx, r)

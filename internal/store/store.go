@@ -98,6 +98,9 @@ func (db *DB) writing(do func(*Tx) error) func(*sqldb.Tx) error {
 	}
 }
 
+// For returns a context whose reads count as those of a caller, such as a token. Callers share the connections for reading fairly.
+func For(ctx context.Context, caller string) context.Context { return sqldb.For(ctx, caller) }
+
 // Close waits for running transactions and closes the database. It may be called twice.
 func (db *DB) Close() error { return db.sql.Close() }
 

@@ -487,9 +487,6 @@ CREATE TABLE deletion (
   messages_purged INTEGER NOT NULL DEFAULT 0,
   problem         TEXT NOT NULL DEFAULT ''     -- why the last attempt failed; '': it did not
 );
-CREATE INDEX message_failed_of ON message (channel, seq) WHERE status = 5;
-
-CREATE INDEX alias_contact ON alias (contact);
 
 CREATE TABLE file (
   key     TEXT PRIMARY KEY, -- the name that it is stored under
@@ -504,6 +501,10 @@ CREATE UNIQUE INDEX file_content ON file (channel, sha256);
 CREATE INDEX message_file ON message (json_extract(data, '$.media.key')) WHERE kind IN ('image', 'video', 'file', 'voice', 'sticker');
 
 CREATE INDEX upload_file ON upload (file);
+
+CREATE INDEX message_failed_of ON message (channel, seq) WHERE status = 5;
+
+CREATE INDEX alias_contact ON alias (contact);
 
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);

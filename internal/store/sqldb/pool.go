@@ -28,6 +28,7 @@ type pool struct {
 	open    func() (*connection, error)
 	observe func(error)      // receives the errors that mean that the database is unavailable
 	free    chan *connection // nil: a connection that is not open yet
+	turns   *turns           // of those who want one of them
 	ending  context.Context  // ends when the pool is closed
 	end     context.CancelFunc
 
@@ -35,7 +36,7 @@ type pool struct {
 }
 
 func newPool(size int, open func() (*connection, error), observe func(error)) *pool {
-	p := &pool{open: open, observe: observe, free: make(chan *connection, size), wait: readerWait, limit: readLimit}
+	p := &pool{open: open, observe: observe, free: make(chan *connection, size), turns: newTurns(size), wait: readerWait, limit: readLimit}
 	p.ending, p.end = context.WithCancel(context.Background())
 	for range size {
 		p.free <- nil
@@ -58,6 +59,7 @@ func (p *pool) close() error {
 // loan is the use of one connection for one statement.
 type loan struct {
 	pool   *pool
+	name   string // of the caller; see For
 	caller context.Context
 	ctx    context.Context // the caller's with the limit
 	cancel context.CancelFunc
@@ -74,17 +76,18 @@ func (p *pool) borrow(ctx context.Context) (*loan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	conn, err := p.waitFree(ctx)
+	name := Caller(ctx)
+	conn, err := p.waitFree(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if conn == nil {
 		if conn, err = p.open(); err != nil {
-			p.free <- nil
+			p.giveBack(nil, name)
 			return nil, p.classed(err)
 		}
 	}
-	l := &loan{pool: p, caller: ctx, conn: conn}
+	l := &loan{pool: p, name: name, caller: ctx, conn: conn}
 	l.ctx, l.cancel = context.WithTimeout(ctx, p.limit)
 	conn.interruptWith(l.ctx)
 	l.stop[0] = context.AfterFunc(p.ending, l.cancel)
@@ -93,27 +96,29 @@ func (p *pool) borrow(ctx context.Context) (*loan, error) {
 }
 
 // waitFree waits for a free connection; nil: it is not open yet.
-func (p *pool) waitFree(ctx context.Context) (*connection, error) {
+func (p *pool) waitFree(ctx context.Context, name string) (*connection, error) {
 	if p.ending.Err() != nil {
 		return nil, unavailable(errClosed)
 	}
-	select {
-	case conn := <-p.free:
-		return conn, nil
-	default:
-	}
-	timeout := time.NewTimer(p.wait)
-	defer timeout.Stop()
-	select {
-	case conn := <-p.free:
-		return conn, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-p.ending.Done():
-		return nil, unavailable(errClosed)
-	case <-timeout.C:
+	waits, cancel := context.WithTimeout(ctx, p.wait)
+	defer cancel()
+	defer context.AfterFunc(p.ending, cancel)()
+	if err := p.turns.take(waits, name); err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case p.ending.Err() != nil:
+			return nil, unavailable(errClosed)
+		}
 		return nil, busy(errNoReader)
 	}
+	return <-p.free, nil // there is one for each turn
+}
+
+// giveBack returns a connection; nil: it is not open.
+func (p *pool) giveBack(c *connection, name string) {
+	p.free <- c
+	p.turns.give(name)
 }
 
 // finish resets the statement and returns the connection, once. It waits for the current step, which ends with the
@@ -132,7 +137,7 @@ func (l *loan) finish(why error) {
 	l.ended = why
 	conn := l.conn
 	l.conn, l.stmt = nil, nil
-	l.pool.free <- conn
+	l.pool.giveBack(conn, l.name)
 }
 
 // end returns the connection. Only the caller calls it. It may be called twice.

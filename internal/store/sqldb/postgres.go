@@ -22,6 +22,7 @@ const writeLimit = 30 * time.Second
 // postgres runs statements on PostgreSQL: on the pool for reading, or on the writer's own connection.
 type postgres struct {
 	pool   *pgxpool.Pool // nil: it is the writer
+	turns  *turns        // of those who want a connection of the pool
 	config *pgx.ConnConfig
 	conn   *pgx.Conn         // the writer's; nil or closed: it was lost
 	queue  *pgx.Batch        // statements of the writer that are sent with the next one
@@ -346,7 +347,13 @@ func (p *postgres) query(ctx context.Context, query string, args []any) (*postgr
 		return &postgresRows{rows: rows, end: end}, nil
 	}
 	waits, stop := context.WithTimeout(ctx, readerWait)
-	conn, err := p.pool.Acquire(waits)
+	name := Caller(ctx)
+	var conn *pgxpool.Conn
+	if err = p.turns.take(waits, name); err == nil {
+		if conn, err = p.pool.Acquire(waits); err != nil {
+			p.turns.give(name)
+		}
+	}
 	stop()
 	if err != nil {
 		if p.closed.Load() {
@@ -361,6 +368,7 @@ func (p *postgres) query(ctx context.Context, query string, args []any) (*postgr
 	end := func() {
 		cancel()
 		conn.Release()
+		p.turns.give(name)
 	}
 	rows, err := conn.Query(limited, p.text(query), values...)
 	if err != nil {

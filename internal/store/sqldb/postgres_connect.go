@@ -80,7 +80,7 @@ func openPostgres(o Options) (write, read *postgres, err error) {
 	}
 	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 	setAfterConnect(config.ConnConfig)
-	read = &postgres{}
+	read = &postgres{turns: newTurns(o.Readers)}
 	if read.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		write.close()
 		return nil, nil, err
