@@ -95,12 +95,13 @@ func codeOfStatus(status int) parley.Code {
 	return parley.BadRequest
 }
 
-// isOwnOrigin reports whether a request is not from a page of another origin. Programs send no Origin.
+// isOwnOrigin reports whether a request is not from a page of another origin. Programs send no Origin. The Host counts only where links
+// trust it too: a page whose name was rebound to this machine sends its own name as both.
 func (s *server) isOwnOrigin(hr *http.Request) bool {
 	origin := headerOf(hr.Header, "Origin")
-	if origin == "" || origin == s.PublicURL {
+	if origin == "" || origin == s.baseURL(hr) {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Host == hr.Host
+	return err == nil && u.Host == hr.Host && NamesThisMachine(hr.Host)
 }

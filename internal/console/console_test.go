@@ -610,7 +610,7 @@ func TestFrame(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(meta[1], "&#34;", `"`)), &begin); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]any{"base": "/console/" + build[1] + "/", "version": "test", "mode": "dev", "live": false,
+	for key, want := range map[string]any{"base": "/console/" + build[1] + "/", "version": "", "mode": "", "live": false,
 		"lang": "en"} {
 		if begin[key] != want {
 			t.Errorf("%s is %v, want %v", key, begin[key], want)

@@ -123,8 +123,11 @@ func (c *Console) viewFor(hr *http.Request, role parley.Role) (view, error) {
 		v.Band, v.Word = "live", "LIVE"
 	}
 	v.Colour = colours[v.Band]
-	text, err := json.Marshal(start{Base: "/console/" + v.Build + "/", Version: c.Version, Mode: c.Mode, Live: live, Lang: v.Lang,
-		Role: role})
+	first := start{Base: "/console/" + v.Build + "/", Live: live, Lang: v.Lang, Role: role}
+	if role != "" { // strangers do not learn what runs here; the scripts ask once they are signed in
+		first.Version, first.Mode = c.Version, c.Mode
+	}
+	text, err := json.Marshal(first)
 	if err != nil {
 		return v, fmt.Errorf("encode the start values of a page: %w", err)
 	}
