@@ -43,8 +43,8 @@ func MigrateTo(ctx context.Context, dir Dir, database, to string, log *slog.Logg
 		}
 		n, err := part.copy(ctx, from, into)
 		if err != nil {
-			return rows, &DataError{fmt.Sprintf("%s could not be copied to %s: %v. The source was not changed.",
-				sqldb.Redacted(from), sqldb.Redacted(into), err)}
+			return rows, &DataError{fmt.Sprintf("%s could not be copied to %s: %s The source was not changed.",
+				sqldb.Redacted(from), sqldb.Redacted(into), sqldb.Explain(err))}
 		}
 		rows += n
 	}

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -104,7 +103,7 @@ func (c Config) explainDatabase(err error) error {
 	if _, explained := errors.AsType[*DataError](err); err == nil || explained {
 		return err
 	}
-	return &DataError{fmt.Sprintf("The database %s cannot be used: %s.", sqldb.Redacted(c.Database), strings.TrimSuffix(err.Error(), "."))}
+	return &DataError{fmt.Sprintf("The database %s cannot be used: %s", sqldb.Redacted(c.Database), sqldb.Explain(err))}
 }
 
 // checkKeyFile returns an error if the key file is not the one that the database was made with; stored may be nil.
