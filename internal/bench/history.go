@@ -4,25 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley"
 	"parley/internal/store"
 )
 
-// measureHistory compares pages of a long chat with pages of a short one.
+// Channels of measureHistory beside demo, which has the long history: one with few messages, and one with many chats.
+const (
+	shortChannel, wideChannel = "short", "wide"
+	wideChats                 = 50_000
+)
+
+// measureHistory compares what reads or quotes a long chat with the same in a short one, and the last page of many chats with the
+// first.
 func measureHistory(ctx context.Context, o options, t *table) error {
 	const short, long = "6281200000001", "6281200000002"
 	return inTempDir(func(data string) error {
-		if err := withParley(ctx, o, data, func(*process) error { return nil }); err != nil { // creates the channel
+		tokens := map[string]string{}
+		err := withParley(ctx, o, data, func(p *process) error {
+			for _, code := range []string{shortChannel, wideChannel} {
+				var token channelState
+				err := errors.Join(p.call("POST", "/api/manage/channels", map[string]string{"code": code, "network": "sandbox"}, nil),
+					p.call("POST", "/api/manage/tokens", map[string]string{"kind": "channel", "channel": code}, &token))
+				if err != nil {
+					return err
+				}
+				tokens[code] = token.Data.Token
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
-		if err := seed(ctx, data, "demo", map[string]int{short: 1000, long: o.messages}); err != nil {
+		wide := map[string]int{}
+		for i := range wideChats {
+			wide[fmt.Sprint(6281300000000+i)] = 1
+		}
+		if err := errors.Join(seed(ctx, data, "demo", map[string]int{short: 1000, long: o.messages}),
+			seed(ctx, data, shortChannel, map[string]int{long: 1000}), seed(ctx, data, wideChannel, wide)); err != nil {
+			return err
+		}
+		ids, err := oldest(ctx, data, parley.ContactOf(long), shortChannel, "demo")
+		if err != nil {
 			return err
 		}
 		return withParley(ctx, o, data, func(p *process) error {
 			t.note(fmt.Sprintf("start to ready, %d messages", o.messages), fmt.Sprintf("%.0f ms", ms(p.took)))
-			return comparePages(o, t, p, short, long)
+			if err := comparePages(o, t, p, short, long); err != nil {
+				return err
+			}
+			if err := compareReplies(o, t, p, parley.ContactOf(long), ids, []string{tokens[shortChannel], p.token}); err != nil {
+				return err
+			}
+			return compareChats(o, t, p, tokens[wideChannel])
 		})
 	})
 }
@@ -32,25 +68,90 @@ func comparePages(o options, t *table, p *process, short, long string) error {
 		name              string
 		offShort, offLong int
 	}{{"first", 0, 0}, {"last", 950, o.messages - 50}} {
-		var ratios []float64
-		for range o.rounds {
-			var took [2]time.Duration
-			for i, path := range []string{
-				fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&limit=50&offset=%d", short, page.offShort),
-				fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&limit=50&offset=%d", long, page.offLong),
-			} {
-				l, err := drive(p.addr, 1, [][]byte{get(path, p.token)}, `"per_page":50`, o.slice/4)
-				if err != nil {
-					return err
-				}
-				took[i] = quantile(l.latencies, 0.5)
-			}
-			ratios = append(ratios, float64(took[1])/float64(took[0]))
+		what := fmt.Sprintf("chat/detail, %s page: %d messages against 1,000", page.name, o.messages)
+		err := compare(o, t, p, what, `"per_page":50`, func(i int) []byte {
+			contact, offset := []string{short, long}[i], []int{page.offShort, page.offLong}[i]
+			return get(fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&limit=50&offset=%d", contact, offset), p.token)
+		})
+		if err != nil {
+			return err
 		}
-		t.add(fmt.Sprintf("chat/detail, %s page: %d messages against 1,000", page.name, o.messages),
-			fmt.Sprintf("%.2f times as long", median(ratios)), "<= 3", median(ratios) <= 3)
 	}
 	return nil
+}
+
+// compareReplies compares replies and bare ids in the channel with the long history with those in one that has 1,000 messages. The
+// ids are of the oldest messages.
+func compareReplies(o options, t *table, p *process, contact parley.ContactID, ids []parley.MessageID, tokens []string) error {
+	return errors.Join(
+		compare(o, t, p, fmt.Sprintf("a reply: %d messages against 1,000", o.messages), `"status"`, func(i int) []byte {
+			body := fmt.Sprintf(`{"contact_id":%q,"message":"yes","reply_to":%q}`, contact, ids[i])
+			return post("/api/send-message/text", tokens[i], body)
+		}),
+		compare(o, t, p, fmt.Sprintf("a bare id: %d messages against 1,000", o.messages), `"message_id"`, func(i int) []byte {
+			return get("/api/messages/"+string(ids[i]), tokens[i])
+		}))
+}
+
+// compareChats compares the last page of a list of many chats with the first one. With an offset it steps over an index.
+func compareChats(o options, t *table, p *process, token string) error {
+	const path = "/api/chat?limit=50"
+	deep := fmt.Sprintf("%s&offset=%d", path, wideChats-100)
+	user := *p
+	user.admin = token
+	var page struct {
+		Meta struct {
+			Next string `json:"next_cursor"`
+		}
+	}
+	if err := user.call("GET", deep, nil, &page); err != nil {
+		return err
+	}
+	l, err := drive(p.addr, 1, [][]byte{get(deep, token)}, `"per_page":50`, o.slice)
+	if err != nil {
+		return err
+	}
+	t.note(fmt.Sprintf("GET /api/chat, offset %d", wideChats-100), fmt.Sprintf("%.1f ms", ms(quantile(l.latencies, 0.5))))
+	what := fmt.Sprintf("GET /api/chat by cursor, the last page of %d chats against the first", wideChats)
+	return compare(o, t, p, what, `"per_page":50`, func(i int) []byte {
+		return get(path+[]string{"", "&cursor=" + page.Meta.Next}[i], token)
+	})
+}
+
+// compare measures two requests, of which the second may take three times as long as the first.
+func compare(o options, t *table, p *process, what, want string, request func(i int) []byte) error {
+	var ratios []float64
+	for range o.rounds {
+		var took [2]time.Duration
+		for i := range took {
+			l, err := drive(p.addr, 1, [][]byte{request(i)}, want, o.slice/4)
+			if err != nil {
+				return err
+			}
+			took[i] = quantile(l.latencies, 0.5)
+		}
+		ratios = append(ratios, float64(took[1])/float64(took[0]))
+	}
+	t.add(what, fmt.Sprintf("%.2f times as long", median(ratios)), "<= 3", median(ratios) <= 3)
+	return nil
+}
+
+// oldest returns the bare id of the oldest message with a contact on each channel.
+func oldest(ctx context.Context, data string, contact parley.ContactID, channels ...parley.ChannelCode) (
+	ids []parley.MessageID, err error) {
+	db, err := store.Open(ctx, data+"/parley.db")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	for _, code := range channels {
+		messages, _, _, err := db.HistoryAt(ctx, code, contact, 1, 1)
+		if err != nil || len(messages) == 0 {
+			return nil, fmt.Errorf("the oldest message of %s: %w", code, err)
+		}
+		ids = append(ids, messages[0].ID)
+	}
+	return ids, nil
 }
 
 // seed adds messages to chats of a channel, directly in the database.
@@ -60,26 +161,26 @@ func seed(ctx context.Context, data string, channel parley.ChannelCode, chats ma
 		return err
 	}
 	defer db.Close()
-	const batch = 10_000
+	var numbers []string // of the messages, in their order
 	for number, count := range chats {
-		for done := 0; done < count; done += batch {
-			err := db.Tx(ctx, func(tx *store.Tx) error {
-				for i := done; i < min(count, done+batch); i++ {
-					m := parley.Message{Channel: channel, Chat: parley.ContactOf(number), FromMe: i%2 == 0,
-						Content: parley.Text{Body: fmt.Sprintf("Message number %d of a long conversation.", i)},
-						Status:  parley.Delivered, CreatedAt: time.Now()}
-					if !m.FromMe {
-						m.ID = parley.NewMessageID() // inbound ids come from the network
-					}
-					if err := tx.AddMessage(ctx, &m); err != nil {
-						return err
-					}
+		numbers = append(numbers, slices.Repeat([]string{number}, count)...)
+	}
+	for some := range slices.Chunk(numbers, 10_000) {
+		if err := db.Tx(ctx, func(tx *store.Tx) error {
+			for i, number := range some {
+				m := parley.Message{Channel: channel, Chat: parley.ContactOf(number), FromMe: i%2 == 0,
+					Content: parley.Text{Body: fmt.Sprintf("Message number %d of a long conversation.", i)},
+					Status:  parley.Delivered, CreatedAt: time.Now()}
+				if !m.FromMe {
+					m.ID = parley.NewMessageID() // inbound ids come from the network
 				}
-				return nil
-			})
-			if err != nil {
-				return err
+				if err := tx.AddMessage(ctx, &m); err != nil {
+					return err
+				}
 			}
+			return nil
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -107,6 +107,7 @@ var restTests = map[string]func(*env){
 		names, err := e.store.TokenNames(ctx, []parley.TokenID{"t1", "t2"})
 		e.must(err)
 		e.same("names", names, map[parley.TokenID]string{"t1": "two"})
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.Link(ctx, "none")) })
 		e.tx(func(tx *store.Tx) error { return parley.IgnoreNotFound(tx.RemoveSigningKey(ctx, "none")) })
 		sessions, err := e.store.Sessions(ctx, start)
 		e.must(err)
