@@ -94,6 +94,7 @@ type Media struct {
 	Waveform  []byte `json:"waveform,omitempty"`  // 64 values, 0 to 100
 	Thumbnail []byte `json:"thumbnail,omitempty"` // JPEG
 	Animated  bool   `json:"animated,omitempty"`  // of a sticker
+	Failure   string `json:"failure,omitempty"`   // why it could not be fetched, in a sentence
 
 	// FetchAt is when an inbound file is tried next; zero: it is not waiting to be fetched. It is read from
 	// the store, which has it beside the message.

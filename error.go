@@ -22,6 +22,8 @@ const (
 	Invalid                      // one or more fields are wrong; see Error.Fields
 	TooMany                      // over a limit; try again after Error.RetryAfter
 	QueueFull                    // too many messages of the channel wait; try again after Error.RetryAfter
+	StorageLimit                 // the channel stored too many files; try again after Error.RetryAfter
+	StorageFull                  // there is no room for files
 	ChannelNotReady              // the channel must be started or paired first
 	NotSupported                 // the network of the channel cannot do that
 	Unavailable                  // a part that is needed does not work now; try again
@@ -31,7 +33,8 @@ const (
 var codeWords = [...]string{
 	Internal: "internal", BadRequest: "bad_request", Unauthenticated: "unauthenticated", TokenExpired: "token_expired",
 	Forbidden: "forbidden", NotFound: "not_found", MethodNotAllowed: "method_not_allowed", Conflict: "conflict",
-	TooLarge: "too_large", Invalid: "invalid", TooMany: "rate_limited", QueueFull: "queue_full",
+	TooLarge: "too_large", Invalid: "invalid", TooMany: "rate_limited", QueueFull: "queue_full", StorageLimit: "storage_limit",
+	StorageFull:     "storage_full",
 	ChannelNotReady: "channel_not_ready", NotSupported: "unsupported", Unavailable: "unavailable",
 }
 
@@ -43,7 +46,7 @@ type Error struct {
 	Code       Code
 	Message    string        // a sentence that says what to do instead
 	Fields     []FieldError  // what is wrong, field by field, in the order it was found (Invalid only)
-	RetryAfter time.Duration // zero: not said (TooMany, QueueFull and Unavailable only)
+	RetryAfter time.Duration // zero: not said (TooMany, QueueFull, StorageLimit and Unavailable only)
 	Cause      error         // for the log; never shown
 }
 

@@ -56,6 +56,7 @@ type MediaView struct {
 	Duration int         `json:"duration,omitzero"` // in seconds
 	SHA256   string      `json:"sha256,omitempty"`  // in hex
 	Status   MediaStatus `json:"status"`
+	Reason   string      `json:"reason,omitempty"` // why it failed
 }
 
 // mediaViewOf describes the file of a message; nil: it carries none, or nothing is known of it any more.
@@ -68,6 +69,9 @@ func mediaViewOf(msg *Message, linkTo MediaLink) *MediaView {
 	rec := &MediaView{
 		ID: id, URL: linkTo(id), MIMEType: m.MIME, Size: m.Size, Filename: m.Filename, Width: m.Width, Height: m.Height,
 		Duration: m.Seconds, SHA256: hex.EncodeToString(m.SHA256), Status: m.Status(),
+	}
+	if rec.Status == MediaFailed {
+		rec.Reason = m.Failure
 	}
 	if msg.Content.Kind() == KindVoice && m.Source != "" { // its hash is of the file before it was converted
 		rec.SHA256 = ""

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley"
 	"parley/internal/app"
 	"parley/internal/callback"
 	"parley/internal/confine"
@@ -21,7 +22,8 @@ import (
 var serverSettings = []string{
 	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL, keyNodeInsecure,
 	keyListen, keyPublicURL, keyAllowPrivate, keyCallers, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel,
-	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion,
+	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyPerDay, keyInContact, keyInChannel,
+	keyMinFree, keyFiles, keyFilesServer, keyFilesRegion,
 	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyKeepBackups, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
@@ -68,8 +70,10 @@ func (c *cli) appConfig() (app.Config, error) {
 	contacts, errContacts := c.set.limit(keyOTPContacts)
 	prefix, errPrefix := c.set.limit(keyOTPPrefix)
 	backups, errBackups := c.set.limit(keyKeepBackups)
+	storage, errStorage := c.storage()
 	log, level, errLog := c.logger()
-	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errBackups, errLog)
+	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errBackups, errStorage,
+		errLog)
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -93,6 +97,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		EventCap:          most,
 		OTPLife:           otps,
 		RequestsPerSecond: rate,
+		Storage:           storage,
 		MediaPerMinute:    int64(media) << 20,
 		OTPContacts:       contacts,
 		OTPPrefix:         prefix,
@@ -114,6 +119,16 @@ func (c *cli) appConfig() (app.Config, error) {
 		Log:          log,
 		LogLevel:     level,
 	}, nil
+}
+
+// storage returns the limits of stored files.
+func (c *cli) storage() (l parley.StorageLimits, err error) {
+	for key, limit := range map[string]*int64{keyPerDay: &l.PerDay, keyInContact: &l.PerContact, keyInChannel: &l.PerChannel,
+		keyMinFree: &l.MinFree} {
+		mib, problem := c.set.limit(key)
+		*limit, err = int64(mib)<<20, cmp.Or(err, problem)
+	}
+	return l, err
 }
 
 // media says where files of messages are stored.

@@ -57,6 +57,10 @@ const (
 	keyProxies      = "trusted_proxies"
 	keyRate         = "requests_per_second"
 	keyMedia        = "media_mib_per_minute"
+	keyPerDay       = "media_mib_per_day"
+	keyInContact    = "inbound_mib_per_contact"
+	keyInChannel    = "inbound_mib_per_channel"
+	keyMinFree      = "media_min_free_mib"
 	keyFiles        = "media"
 	keyFilesServer  = "media_endpoint"
 	keyFilesRegion  = "media_region"
@@ -104,6 +108,13 @@ var settingTable = []setting{
 		"may be repeated (default with --behind-proxy: one proxy, on a private address)"},
 	{key: keyRate, kind: oneNumber, fallback: "0", about: "maximum requests per second of a token (0: unlimited)"},
 	{key: keyMedia, kind: oneNumber, fallback: "200", about: "maximum MiB of files fetched per minute for a token (0: unlimited)"},
+	{key: keyPerDay, kind: oneNumber, fallback: "10240", about: "maximum MiB of files that a channel stores within 24 hours " +
+		"(0: unlimited)"},
+	{key: keyInContact, kind: oneNumber, fallback: "100", about: "maximum MiB of files that come in within 24 hours from a contact " +
+		"that never got a message from the channel (0: unlimited)"},
+	{key: keyInChannel, kind: oneNumber, fallback: "1024", about: "the same from all such contacts of a channel (0: unlimited)"},
+	{key: keyMinFree, kind: oneNumber, fallback: "1024", about: "no file is stored while its disk has fewer MiB free (0: no limit; " +
+		"not for a bucket)"},
 	{key: keyFiles, about: "where files of messages are stored: a directory, or s3://bucket/prefix " +
 		"(default: media in the data directory)"},
 	{key: keyFilesServer, about: "the address of the S3 server: https://s3.example.com (default: Amazon's)"},

@@ -42,6 +42,9 @@ func isMediaID(text string) bool { return strings.HasPrefix(text, "med_") }
 // isFetched reports whether a source is on another server.
 func isFetched(src *media.Source) bool { return src != nil && src.Open == nil && !isMediaID(src.URL) }
 
+// countsBytes reports whether a source counts for the media window: files of the channel are neither fetched nor stored again.
+func countsBytes(src *media.Source) bool { return src != nil && !isMediaID(src.URL) }
+
 // readDataURL reads a data: address (RFC 2397). Only its beginning is stored with the message.
 func readDataURL(f form.Form, name, text string, src *media.Source) {
 	if len(text) > maxDataURL-len("data:") {

@@ -193,7 +193,7 @@ func TestPendingAndFailedMedia(t *testing.T) {
 		t.Errorf("pending, of another channel: %d", r.StatusCode)
 	}
 	err = e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.FinishMediaFetch(t.Context(), message.Seq, nil)
+		_, err := tx.FinishMediaFetch(t.Context(), message.Seq, parley.Media{ID: "x", Failure: "It is too large."})
 		return err
 	})
 	if err != nil {
@@ -202,7 +202,7 @@ func TestPendingAndFailedMedia(t *testing.T) {
 	if r := e.call("GET", path, e.main, nil); r.StatusCode != 404 {
 		t.Errorf("failed: %d", r.StatusCode)
 	}
-	if media := e.record("3A00", isThere)["media"].(m); media["status"] != "failed" {
+	if media := e.record("3A00", isThere)["media"].(m); media["status"] != "failed" || media["reason"] != "It is too large." {
 		t.Errorf("failed: %v", media)
 	}
 }

@@ -272,7 +272,7 @@ func (p outgoing) needsWork() bool {
 }
 
 func (s *server) mayFetch(token parley.TokenID, items []outgoing) error {
-	if !slices.ContainsFunc(items, func(p outgoing) bool { return isFetched(p.source) }) {
+	if !slices.ContainsFunc(items, func(p outgoing) bool { return countsBytes(p.source) }) {
 		return nil
 	}
 	if q := s.mediaLeft(token); q.Refused {
@@ -316,9 +316,10 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, channel parley
 			s.fetched.Add(token, int64(n), time.Now())
 		}
 	}
-	if isFetched(p.source) {
-		p.source.Channel, p.source.OnRead = channel, count
-	} else if p.source != nil {
+	if countsBytes(p.source) {
+		p.source.OnRead = count
+	}
+	if p.source != nil {
 		p.source.Channel = channel
 		if err := s.openSource(ctx, channel, p.source); err != nil {
 			return p.content, err

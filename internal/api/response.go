@@ -123,6 +123,8 @@ var statuses = map[parley.Code]int{
 	parley.Invalid:          http.StatusUnprocessableEntity,
 	parley.TooMany:          http.StatusTooManyRequests,
 	parley.QueueFull:        http.StatusTooManyRequests,
+	parley.StorageLimit:     http.StatusTooManyRequests,
+	parley.StorageFull:      http.StatusInsufficientStorage,
 	parley.ChannelNotReady:  http.StatusBadRequest,
 	parley.NotSupported:     http.StatusBadRequest,
 	parley.Unavailable:      http.StatusServiceUnavailable,

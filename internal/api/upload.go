@@ -49,6 +49,9 @@ func (rt *route) receiveUpload(ctx context.Context, r *request, w http.ResponseW
 	if err := rt.mayUpload(ctx, rt.Store.Reader, r, max(0, length-maxPreamble)); err != nil {
 		return err
 	}
+	if err := rt.Media.MayStore(ctx, r.channel.Code, max(0, length-maxPreamble)); err != nil {
+		return err
+	}
 	if !rt.receiving.Acquire(r.channel.Code, ctx.Done(), receiveWait) {
 		return errReceiving
 	}

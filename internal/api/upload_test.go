@@ -19,6 +19,7 @@ import (
 
 	"parley"
 	"parley/internal/media"
+	"parley/internal/safehttp"
 	"parley/internal/store"
 )
 
@@ -310,6 +311,33 @@ func TestQuotaOfUploads(t *testing.T) {
 	upload(e.main).want(t, 200)
 	if r := upload(e.main); r.StatusCode != 429 {
 		t.Errorf("more than 1 GiB: %d %s", r.StatusCode, r.text)
+	}
+}
+
+// TestNoRoomForFiles: without room, and after too many files in a day, texts are sent and files are not.
+func TestNoRoomForFiles(t *testing.T) {
+	for _, c := range []struct {
+		limits parley.StorageLimits
+		status int
+		code   string
+	}{
+		{parley.StorageLimits{MinFree: 1 << 60}, 507, "storage_full"},
+		{parley.StorageLimits{PerDay: 1}, 429, "storage_limit"},
+	} {
+		e := newEnv(t, func(config *Config) {
+			library := media.Config{Dir: t.TempDir(), Store: config.Store, Limits: c.limits}
+			config.Media = must(media.Open(library, safehttp.Policy{}))(t)
+		})
+		for what, r := range map[string]reply{
+			"upload": e.upload(e.main, strings.NewReader("12345"), "Content-Type", "text/plain"),
+			"send":   e.call("POST", "/api/send-message/file", e.main, m{"contact_id": ayu, "file": m{"url": "data:,hello"}}),
+			"phone":  e.call("POST", "/api/sandbox/phones/6281234567890/send", e.main, m{"type": "file", "file": m{"url": "data:,hello"}}),
+		} {
+			if r.StatusCode != c.status || r.json["code"] != c.code || c.status == 429 && r.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: %d %s %v", what, r.StatusCode, r.text, r.Header)
+			}
+		}
+		e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "hi"}).want(t, 200)
 	}
 }
 

@@ -211,6 +211,7 @@ func (s *server) makeParts() {
 		Store:          s.data.Store,
 		Drivers:        map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
 		Media:          s.media,
+		Limits:         s.cfg.Storage.OrDefault(),
 		Keyring:        s.data.Keyring,
 		Log:            s.log,
 		Metrics:        s.metrics,

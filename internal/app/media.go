@@ -88,7 +88,7 @@ func (s *server) openMedia(ctx context.Context) error {
 			config.Installation = append(config.Installation, hex.EncodeToString(key[:16]))
 		}
 	}
-	config.Store = s.data.Store
+	config.Store, config.Limits = s.data.Store, s.cfg.Storage.OrDefault()
 	s.media, err = media.Open(config, s.callerAddresses)
 	if err == nil && elsewhere && !s.offline {
 		err = s.media.Check(ctx)
@@ -111,15 +111,19 @@ func (s *server) openFile(ctx context.Context, key string) (io.ReadCloser, error
 // mediaCheckTime limits the check of the storage within a request.
 const mediaCheckTime = 5 * time.Second
 
-// examineMedia checks the storage of files, if it is not the data directory.
+// examineMedia checks the room for files, and their storage if it is not the data directory.
 func (c Config) examineMedia(ctx context.Context, library *media.Library) []doctor.Finding {
+	var findings []doctor.Finding
+	if free, least, ok := library.Free(); ok {
+		findings = doctor.FilesDisk(free, least)
+	}
 	where := c.MediaElsewhere()
 	if where == "" {
-		return nil
+		return findings
 	}
 	ctx, cancel := context.WithTimeout(ctx, mediaCheckTime)
 	defer cancel()
-	return []doctor.Finding{doctor.Media(where, c.Media.Endpoint, library.Check(ctx))}
+	return append(findings, doctor.Media(where, c.Media.Endpoint, library.Check(ctx)))
 }
 
 // examineMediaOffline does the same without a server.

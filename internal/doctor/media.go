@@ -12,3 +12,17 @@ func Media(where, endpoint string, failed error) Finding {
 	}
 	return Finding{Check: "media", Level: Fine, Found: "files are in " + where + ", which is not part of a backup"}
 }
+
+// FilesDisk checks the free space of the directory of files, below the least of which none is stored.
+func FilesDisk(free, least int64) []Finding {
+	const remedy = "make room on the disk, or lower --media-min-free-mib"
+	switch {
+	case free < least:
+		return []Finding{{Check: "media", Level: Problem, Code: "files_full", Remedy: remedy,
+			Found: "the disk of files has " + Size(free) + " left: below " + Size(least) + " no file is accepted or fetched"}}
+	case free < 2*least:
+		return []Finding{{Check: "media", Level: Warning, Code: "files_low", Remedy: remedy,
+			Found: "the disk of files has " + Size(free) + " left: below " + Size(least) + " no file is accepted or fetched"}}
+	}
+	return nil
+}

@@ -52,6 +52,8 @@ type Config struct {
 	// delivery needs stay longer, while the log has at most EventCap events; zero: [DefaultEventCap].
 	EventRetention time.Duration
 	EventCap       int64
+	// Limits bound the files that come in.
+	Limits parley.StorageLimits
 	// Cluster says which channels this process serves; nil: all.
 	Cluster Cluster
 	// Offline opens no sessions and sends nothing. Channels can be listed, changed and deleted. Call Refresh, not Run.

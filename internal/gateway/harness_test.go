@@ -34,6 +34,7 @@ type bench struct {
 
 	ahead     time.Duration // of the machine's clock
 	eventLife time.Duration
+	limits    parley.StorageLimits
 	links     gateway.LoginLinks
 	cancel    context.CancelFunc
 	done      chan struct{}
@@ -95,7 +96,7 @@ func (b *bench) start() {
 		Clock: func() time.Time { return time.Now().Add(ahead) },
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: b.driver},
-		Keyring: b.keyring, LoginLinks: b.links, EventRetention: b.eventLife,
+		Keyring: b.keyring, LoginLinks: b.links, EventRetention: b.eventLife, Limits: b.limits,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan struct{})

@@ -75,7 +75,7 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 	})
 	run("purge old counters", func(tx *store.Tx) (bool, []parley.Media, error) {
 		more, err := tx.PurgeCounters(ctx, now, purgeBatch)
-		return more, nil, err
+		return more, nil, errors.Join(err, tx.PurgeStored(ctx, now))
 	})
 	run("purge events", func(tx *store.Tx) (bool, []parley.Media, error) {
 		retention, most := cmp.Or(g.EventRetention, DefaultEventRetention), cmp.Or(g.EventCap, DefaultEventCap)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -154,17 +155,29 @@ func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
 		return
 	}
 	if f.isTooOld(one, f.g.Clock()) {
-		f.finish(ctx, one, nil)
+		f.fail(ctx, one, "It could not be fetched within 24 hours.")
+		return
+	}
+	f.g.flush(ctx, one.Channel) // a message that was sent just now makes its contact known
+	reason, err := f.g.Store.InboundOver(ctx, one.Channel, one.Chat, one.Media.Size, f.g.Clock(), f.g.Limits)
+	if err != nil {
+		f.pauseAfterError(ctx, "read what a contact sent", err)
+		return
+	}
+	if reason != "" {
+		f.fail(ctx, one, reason)
 		return
 	}
 	file, err := f.fetch(ctx, one)
 	switch {
 	case err == nil:
-		f.finish(ctx, one, &file)
+		f.finish(ctx, one, file)
 	case ctx.Err() != nil: // the next process tries again
-	case network.ClassOf(err) == network.Permanent, errors.Is(err, media.ErrTooLarge):
+	case errors.Is(err, media.ErrTooLarge):
+		f.fail(ctx, one, fmt.Sprintf("It is larger than %d MiB, which is the limit.", media.MaxInbound>>20))
+	case network.ClassOf(err) == network.Permanent:
 		f.g.Log.Warn("a file cannot be fetched", "channel", one.Channel, "message", seq, "error", err)
-		f.finish(ctx, one, nil)
+		f.fail(ctx, one, refusalOf(err))
 	default:
 		f.delay(ctx, one, err)
 	}
@@ -184,22 +197,53 @@ func (f *mediaFetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley
 	return f.g.Media.Receive(ctx, one.Channel, one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
 }
 
-// finish stores and publishes the file; nil: it failed.
-func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file *parley.Media) {
+// refusalOf is why the network refuses a file, in a sentence.
+func refusalOf(err error) string {
+	if e, ok := errors.AsType[*network.Error](err); ok && e.Failure.Message != "" {
+		return e.Failure.Message
+	}
+	return "The network does not have it."
+}
+
+// fail stores and publishes why a file cannot be fetched.
+func (f *mediaFetcher) fail(ctx context.Context, one parley.MediaFetch, reason string) {
+	claims := one.Media
+	claims.Failure = reason
+	f.finish(ctx, one, claims)
+}
+
+// finish stores and publishes the file. One without a key has failed, and so does one that is over a limit after all: its
+// sender may have said that it is smaller.
+func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file parley.Media) {
 	var m parley.Message
+	var over bool
 	until := context.WithoutCancel(ctx) // so that it is not fetched twice
 	err := f.g.Store.Tx(until, func(tx *store.Tx) (err error) {
-		if m, err = tx.FinishMediaFetch(until, one.Seq, file); err != nil {
+		result := file
+		if file.Key != "" {
+			reason, err := tx.CountInbound(until, one.Channel, one.Chat, file.Size, f.g.Clock(), f.g.Limits)
+			if over = reason != ""; over {
+				result = one.Media
+				result.Failure = reason
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if m, err = tx.FinishMediaFetch(until, one.Seq, result); err != nil {
 			return err
 		}
 		return tx.AddEvent(until, &parley.Event{Type: parley.MessageMedia, Channel: m.Channel, At: f.g.Now(m.Channel), Message: &m})
 	})
+	if over && err == nil {
+		f.g.RemoveFiles(ctx, []parley.Media{file})
+	}
 	switch {
 	case err == nil:
 		f.g.metrics.files.WithLabelValues(string(parley.MediaOf(m.Content).Status())).Inc()
 		return
-	case file != nil && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile, or another node was first
-		f.g.RemoveFiles(ctx, []parley.Media{*file})
+	case file.Key != "" && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile, or another node was first
+		f.g.RemoveFiles(ctx, []parley.Media{file})
 	case !errors.Is(err, parley.ErrNotFound):
 		f.pauseAfterError(ctx, "store a fetched file", err)
 	}

@@ -370,6 +370,43 @@ func TestTwoNodesFetchAFile(t *testing.T) {
 	})
 }
 
+// TestFilesOfUnknownContacts: files of contacts that never got a message are limited, by contact and by channel.
+func TestFilesOfUnknownContacts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.limits = parley.StorageLimits{PerContact: 10, PerChannel: 15}
+		b.restart()
+		in := func(from parley.ContactID, id parley.MessageID, claimed int64, file string, want parley.MediaStatus, reason string) {
+			t.Helper()
+			m := network.Message{From: from, ID: id, Content: parley.File{Caption: "look", Media: parley.Media{Size: claimed}}, File: []byte(file),
+				At: time.Now()}
+			if err := b.driver.session("demo").sink(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := b.wantMedia(from, id, want); !strings.Contains(got.Failure, reason) || reason == "" && got.Failure != "" {
+				t.Errorf("the reason of %s: %q", id, got.Failure)
+			}
+			page, _, err := b.store.History(t.Context(), "demo", from, parley.Page{Limit: 1})
+			if err != nil || page[0].Content.Text() != "look" {
+				t.Errorf("%s is stored as %+v, %v", id, page, err)
+			}
+		}
+		in(ayu, "A1", 8, "12345678", parley.MediaReady, "")
+		in(ayu, "A2", 3, "abc", parley.MediaFailed, "This contact sent more than")
+		in(ayu, "A3", 1, "a lie about its size", parley.MediaFailed, "This contact sent more than")
+		if files, err := b.media.Older(t.Context(), time.Now().Add(1e6*time.Hour), "", 10); len(files) != 1 || err != nil {
+			t.Errorf("files that are there: %v, %v", files, err)
+		}
+		in(budi, "B1", 7, "1234567", parley.MediaReady, "")
+		in(budi, "B2", 1, "x", parley.MediaFailed, "Contacts that this channel never wrote to")
+		b.await(ayu, "halo", time.Minute)
+		in(ayu, "A4", 20, "one from a contact that got a message", parley.MediaReady, "")
+		time.Sleep(25 * time.Hour)
+		in(budi, "B3", 9, "123456789", parley.MediaReady, "")
+	})
+}
+
 // TestNoTextNoFiles: of a channel that keeps no text no file is fetched.
 func TestNoTextNoFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,6 +48,12 @@ func newMetrics(r prometheus.Registerer, g *Gateway) *metrics {
 		}
 		return 0
 	})
+	if _, _, ok := g.Media.Free(); ok {
+		create.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_media_free_bytes", Help: "Free space of the directory of files."}, func() float64 {
+			free, _, _ := g.Media.Free()
+			return float64(free)
+		})
+	}
 	for _, status := range parley.ChannelStatuses {
 		create.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_channels", Help: "Channels by status.",
 			ConstLabels: prometheus.Labels{"status": string(status)}}, func() float64 {

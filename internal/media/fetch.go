@@ -64,7 +64,7 @@ func (l *Library) fetch(ctx context.Context, src Source, what string, limit int6
 		return nil, err
 	}
 	f := &fetched{draft: d, resp: resp}
-	if err := f.receive(countReads(body, src.OnRead), what, limit); err != nil {
+	if err := f.receive(l, countReads(body, src.OnRead), what, limit); err != nil {
 		d.discard()
 		return nil, err
 	}
@@ -109,9 +109,9 @@ func (l *Library) open(ctx context.Context, src Source) (io.ReadCloser, *http.Re
 	return resp.Body, resp, nil
 }
 
-func (f *fetched) receive(body io.Reader, what string, limit int64) error {
+func (f *fetched) receive(l *Library, body io.Reader, what string, limit int64) error {
 	hash := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f.draft, hash), io.LimitReader(body, limit+1))
+	n, err := io.Copy(io.MultiWriter(f.draft, hash, &spaceWriter{l: l}), io.LimitReader(body, limit+1))
 	switch {
 	case err != nil:
 		return fetchError(what, limit, err)
@@ -158,6 +158,8 @@ func fetchError(what string, limit int64, err error) error {
 	}
 	problem, ok := errors.AsType[*safehttp.Problem](err)
 	switch {
+	case parley.CodeOf(err) == parley.StorageFull:
+		return err
 	case !ok:
 		return fmt.Errorf("store fetched %s: %w", what, err)
 	case problem.Code == safehttp.TooLarge:

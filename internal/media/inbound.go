@@ -63,6 +63,9 @@ func claimedSide(pixels int) int {
 func (l *Library) Receive(
 	ctx context.Context, channel parley.ChannelCode, claimed parley.Media, fill func(*os.File) error,
 ) (parley.Media, error) {
+	if err := l.checkSpace(); err != nil {
+		return parley.Media{}, err
+	}
 	d, err := l.newDraft()
 	if err != nil {
 		return parley.Media{}, err
@@ -89,7 +92,7 @@ const MaxUpload = maxFile
 func (l *Library) Upload(ctx context.Context, channel parley.ChannelCode, claims parley.Media, body io.Reader) (parley.Media, error) {
 	given := claims.MIME
 	m, err := l.Receive(ctx, channel, Claimed(claims), func(f *os.File) error {
-		n, err := io.Copy(f, io.LimitReader(body, MaxUpload+1))
+		n, err := io.Copy(io.MultiWriter(f, &spaceWriter{l: l}), io.LimitReader(body, MaxUpload+1))
 		if err == nil && n > MaxUpload {
 			err = ErrTooLarge
 		}

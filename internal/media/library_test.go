@@ -61,7 +61,7 @@ func described(t *testing.T, l *Library, data []byte) (parley.Media, error) {
 	}
 	defer d.discard()
 	f := &fetched{draft: d}
-	if err := f.receive(bytes.NewReader(data), "file", maxFile); err != nil {
+	if err := f.receive(l, bytes.NewReader(data), "file", maxFile); err != nil {
 		t.Fatal(err)
 	}
 	l.describe(t.Context(), f.draft, f.kind, &f.media)

@@ -31,13 +31,20 @@ func (l *Library) store(ctx context.Context, channel parley.ChannelCode, d *draf
 	if d.borrowed {
 		return "", errRemoved
 	}
+	if err := l.MayStore(ctx, channel, size); err != nil {
+		return "", err
+	}
 	if err := l.persist(ctx, d, key); err != nil {
 		return "", err
 	}
 	var stored string
 	err = l.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		stored, err = tx.AddFile(ctx, parley.StoredFile{Key: key, Channel: channel, SHA256: sum, Size: size, At: time.Now()})
-		return err
+		now := time.Now()
+		stored, err = tx.AddFile(ctx, parley.StoredFile{Key: key, Channel: channel, SHA256: sum, Size: size, At: now})
+		if err != nil || stored != key {
+			return err
+		}
+		return tx.CountFile(ctx, channel, size, now, l.config.Limits.PerDay)
 	})
 	if err != nil || stored != key { // another request or node stored it meanwhile
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RemoveTimeout)

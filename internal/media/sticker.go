@@ -64,7 +64,7 @@ func (l *Library) finishMade(ctx context.Context, f *fetched, src Source, made [
 	}
 	defer d.discard()
 	converted := &fetched{draft: d, resp: f.resp}
-	if err := converted.receive(bytes.NewReader(made), "sticker", maxSticker); err != nil {
+	if err := converted.receive(l, bytes.NewReader(made), "sticker", maxSticker); err != nil {
 		return parley.Media{}, err
 	}
 	converted.media.Source, converted.media.Width, converted.media.Height = src.URL, stickerSide, stickerSide

@@ -229,6 +229,36 @@ func TestEqualFilesAreStoredOnce(t *testing.T) {
 	})
 }
 
+// TestLimitsOfStorage refuses what is too much for a day, and everything while there is no room.
+func TestLimitsOfStorage(t *testing.T) {
+	config := Config{Dir: t.TempDir(), Store: newStore(t), Limits: parley.StorageLimits{PerDay: 10}}
+	l := openPlace(t, config)
+	first, err := l.Store(t.Context(), "demo", []byte("1234567"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Store(t.Context(), "demo", []byte("abcd"), "")
+	if e, ok := errors.AsType[*parley.Error](err); !ok || e.Code != parley.StorageLimit || e.RetryAfter < 22*time.Hour {
+		t.Errorf("too much for a day: %v", err)
+	}
+	if again, err := l.Store(t.Context(), "demo", []byte("1234567"), ""); err != nil || again.Key != first.Key {
+		t.Errorf("a file that it has: %v, %v", again, err)
+	}
+	if _, err := l.Store(t.Context(), "other", []byte("abcd"), ""); err != nil {
+		t.Errorf("another channel: %v", err)
+	}
+	if names := stored(t, l); len(names) != 2 {
+		t.Errorf("stored: %v", names)
+	}
+	l.config.Limits = parley.StorageLimits{MinFree: 1 << 60}
+	if _, err := l.Store(t.Context(), "demo", []byte("x"), ""); parley.CodeOf(err) != parley.StorageFull {
+		t.Errorf("without room: %v", err)
+	}
+	if left := drafts(t, l); len(left) != 0 {
+		t.Errorf("temporary files left: %v", left)
+	}
+}
+
 // newStore makes a store with the channels demo and other.
 func newStore(t *testing.T) *store.DB {
 	t.Helper()

@@ -54,7 +54,7 @@ func (l *Library) Recorded(ctx context.Context, channel parley.ChannelCode, data
 	}
 	defer d.discard()
 	f := &fetched{draft: d}
-	if err := f.receive(bytes.NewReader(data), "voice note", maxVoice); err != nil {
+	if err := f.receive(l, bytes.NewReader(data), "voice note", maxVoice); err != nil {
 		return parley.Media{}, err
 	}
 	m, err := l.voice(ctx, f, Source{Channel: channel, Filename: cmp.Or(safeName(filename), "voice.ogg")})

@@ -73,19 +73,22 @@ func (t *Tx) DelayMediaFetch(_ context.Context, seq int64, attempts int, next ti
 	return t.change(`UPDATE media_fetch SET attempts = $1, next_at = $2 WHERE seq = $3`, int64(attempts), millis(next), seq)
 }
 
-// FinishMediaFetch stores the fetched file, or with nil that it cannot be fetched.
-func (t *Tx) FinishMediaFetch(ctx context.Context, seq int64, media *parley.Media) (parley.Message, error) {
+// FinishMediaFetch stores the fetched file, or the claims about it with the reason why it cannot be fetched.
+func (t *Tx) FinishMediaFetch(ctx context.Context, seq int64, media parley.Media) (parley.Message, error) {
 	if err := t.change(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
 		return parley.Message{}, err
 	}
 	m, err := one(t.Reader, readMessages+`WHERE message.seq = $1`, []any{seq}, scanMessage)
-	if err != nil || media == nil {
+	if err != nil {
 		return m, err
 	}
-	if err := t.UseFile(ctx, media.Key); err != nil {
-		return m, err
+	if media.Key != "" {
+		if err := t.UseFile(ctx, media.Key); err != nil {
+			return m, err
+		}
 	}
-	m.Content = parley.WithMedia(m.Content, *media)
+	media.FetchAt = time.Time{}
+	m.Content = parley.WithMedia(m.Content, media)
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
 		return m, fmt.Errorf("encode message: %w", err)

@@ -145,10 +145,10 @@ var mediaFetchTests = map[string]func(*env){
 		})
 		var finished parley.Message
 		e.tx(func(tx *store.Tx) (err error) {
-			if finished, err = tx.FinishMediaFetch(e.Context(), arrives.Seq, &file); err != nil {
+			if finished, err = tx.FinishMediaFetch(e.Context(), arrives.Seq, file); err != nil {
 				return err
 			}
-			_, err = tx.FinishMediaFetch(e.Context(), fails.Seq, nil)
+			_, err = tx.FinishMediaFetch(e.Context(), fails.Seq, parley.Media{Failure: "No."})
 			return err
 		})
 		want := arrives
@@ -159,7 +159,7 @@ var mediaFetchTests = map[string]func(*env){
 		e.same("due", e.dueFiles(next), []int64(nil))
 		for _, change := range []func(*store.Tx) error{
 			func(tx *store.Tx) error { return tx.DelayMediaFetch(e.Context(), fails.Seq, 1, start) },
-			func(tx *store.Tx) error { return second(tx.FinishMediaFetch(e.Context(), fails.Seq, &file)) },
+			func(tx *store.Tx) error { return second(tx.FinishMediaFetch(e.Context(), fails.Seq, file)) },
 		} {
 			e.wants(parley.ErrNotFound, change)
 		}
@@ -181,7 +181,7 @@ var mediaFetchTests = map[string]func(*env){
 			e.same("before", e.dueFiles(start), []int64{m.Seq})
 			e.tx(func(tx *store.Tx) error { return erase(tx, m) })
 			e.same(fmt.Sprint("after ", i), e.dueFiles(start), []int64(nil))
-			e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.FinishMediaFetch(e.Context(), m.Seq, nil)) })
+			e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.FinishMediaFetch(e.Context(), m.Seq, parley.Media{})) })
 		}
 	},
 }

@@ -54,6 +54,10 @@ func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 	if err := t.exec(`UPDATE channel_state SET channel = $1 WHERE channel = $2`, next, id); err != nil {
 		return err
 	}
+	// A reset does not give a channel more room.
+	if err := t.exec(`UPDATE stored_hour SET channel = $1 WHERE channel = $2 AND chat <= 0`, next, id); err != nil {
+		return err
+	}
 	return t.retire(id, next)
 }
 
@@ -208,7 +212,7 @@ func purges(successor int64) []purge {
 	}
 	all := []purge{
 		removal("chat", "id"), removal("alias", "(channel, contact)"), removal("idempotency", "(scope, key)"),
-		removal("upload", "id"),
+		removal("upload", "id"), removal("stored_hour", "(channel, chat, hour)"),
 		removal("request_log", "(channel, seq)"),
 		events, deliveries,
 		removal("counter_minute", "(channel, minute, what, webhook)"), removal("counter_hour", "(channel, hour, what, webhook)"),

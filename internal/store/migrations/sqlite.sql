@@ -506,6 +506,16 @@ CREATE INDEX message_failed_of ON message (channel, seq) WHERE status = 5;
 
 CREATE INDEX alias_contact ON alias (contact);
 
+CREATE TABLE stored_hour (
+  channel INTEGER NOT NULL,
+  chat    INTEGER NOT NULL, -- 0: all files of the channel; -1: those of contacts that never got a message; else those of one such chat
+  hour    INTEGER NOT NULL, -- since 1970
+  bytes   INTEGER NOT NULL,
+  PRIMARY KEY (channel, chat, hour)
+) WITHOUT ROWID;
+
+CREATE INDEX stored_hour_time ON stored_hour (hour);
+
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);
 INSERT INTO clock (at) VALUES (0);
