@@ -100,6 +100,9 @@ func (p *pool) waitFree(ctx context.Context, name string) (*connection, error) {
 	if p.ending.Err() != nil {
 		return nil, unavailable(errClosed)
 	}
+	if p.turns.try(name) {
+		return <-p.free, nil // there is one for each turn
+	}
 	waits, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	defer context.AfterFunc(p.ending, cancel)()
@@ -112,7 +115,7 @@ func (p *pool) waitFree(ctx context.Context, name string) (*connection, error) {
 		}
 		return nil, busy(errNoReader)
 	}
-	return <-p.free, nil // there is one for each turn
+	return <-p.free, nil
 }
 
 // giveBack returns a connection; nil: it is not open.

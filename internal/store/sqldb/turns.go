@@ -35,6 +35,18 @@ func newTurns(connections int) *turns {
 	return &turns{free: connections, held: map[string]int{}, waiting: map[string][]chan struct{}{}}
 }
 
+// try takes a connection if one is free.
+func (t *turns) try(caller string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.free == 0 {
+		return false
+	}
+	t.free--
+	t.held[caller]++
+	return true
+}
+
 // take waits for a connection, at most until ctx ends.
 func (t *turns) take(ctx context.Context, caller string) error {
 	turn := t.queue(caller)
