@@ -58,7 +58,7 @@ type ChatQuery struct {
 
 // ChatCursor is a position in the list of chats, newest first.
 type ChatCursor struct {
-	At int64 // when the last minute began in which the chat was active, in milliseconds since 1970
+	At int64 // when the chat was last active, to the millisecond or to the minute as the list has it, in milliseconds since 1970
 	ID int64 // of the chat
 }
 

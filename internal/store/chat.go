@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"parley"
@@ -23,7 +24,8 @@ const minute = 60_000 // milliseconds
 // in the list, or after an offset, which steps over that many entries of an index and reads no chat. next is the cursor for the next
 // page; zero: there is none.
 //
-// A page has the chats that follow in the order of [Reader.ListChats]. It is sorted by the times of their last messages.
+// The index has the order of the minutes only. So a page is cut out of the whole minutes that it touches, sorted by the times of the
+// last messages.
 func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page, after parley.ChatCursor) (
 	chats []parley.Chat, next parley.ChatCursor, total int64, err error) {
 	r = r.with(ctx)
@@ -32,26 +34,72 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 	if err != nil || page.Offset >= total || page.Limit < 1 {
 		return nil, next, total, err
 	}
-	var s search
-	s.and(`channel = ? AND last_at > 0`, id)
-	s.after(after)
-	n := len(s.args)
-	var cursors []parley.ChatCursor
-	chats, err = list(r, `SELECT chat.last_at, chat.id, `+chatColumns+`
-		FROM (SELECT id FROM chat WHERE `+s.where+` ORDER BY last_at DESC, id DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2)+`) AS page
-		JOIN chat ON chat.id = page.id ORDER BY chat.last_at DESC, chat.id DESC`,
-		append(s.args, int64(page.Limit)+1, page.Offset), func(row scanner) (parley.Chat, error) {
-			var at parley.ChatCursor
-			c, err := scanChat(&prefixed{row, []any{&at.At, &at.ID}})
-			cursors = append(cursors, at)
-			return c, err
-		})
-	if len(chats) > page.Limit {
-		chats, next = chats[:page.Limit], cursors[page.Limit-1]
+	end, skip, err := r.firstMinute(id, page.Offset, after)
+	if err != nil {
+		return nil, next, total, err
 	}
-	slices.SortStableFunc(chats, func(a, b parley.Chat) int { return b.LastAt.Compare(a.LastAt) })
+	var begin int64
+	err = r.row(`SELECT coalesce(min(last_at), 0) FROM (SELECT last_at FROM chat WHERE channel = $1 AND last_at > 0 AND last_at < $2
+		ORDER BY last_at DESC, id DESC LIMIT $3) AS page`, []any{id, end, skip + int64(page.Limit) + 1}, &begin)
+	if err != nil {
+		return nil, next, total, err
+	}
+	found, err := list(r, `SELECT id, `+chatColumns+` FROM chat WHERE channel = $1 AND last_at > 0 AND last_at >= $2 AND last_at < $3`,
+		[]any{id, startOfMinute(begin), end}, func(row scanner) (f foundChat, err error) {
+			f.Chat, err = scanChat(&prefixed{row, []any{&f.id}})
+			return f, err
+		})
+	slices.SortFunc(found, func(a, b foundChat) int { return b.cursor().Compare(a.cursor()) })
+	if after != (parley.ChatCursor{}) {
+		skip = int64(len(found))
+		if i := slices.IndexFunc(found, func(f foundChat) bool { return f.cursor().Compare(after) < 0 }); i >= 0 {
+			skip = int64(i)
+		}
+	}
+	found = found[min(skip, int64(len(found))):]
+	if len(found) > page.Limit {
+		found = found[:page.Limit]
+		next = found[page.Limit-1].cursor()
+	}
+	for _, f := range found {
+		chats = append(chats, f.Chat)
+	}
 	return chats, next, total, err
 }
+
+// firstMinute returns the end of the minute in which a page of chats begins, and how many chats of the page's minutes come before
+// it, at most.
+func (r Reader) firstMinute(channel, offset int64, after parley.ChatCursor) (end, skip int64, err error) {
+	const count = `SELECT count(*) FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3`
+	if after != (parley.ChatCursor{}) {
+		end = startOfMinute(after.At) + minute
+		return end, skip, r.row(count, []any{channel, end - minute, end}, &skip)
+	}
+	if offset == 0 {
+		return math.MaxInt64, 0, nil
+	}
+	var at, newer int64
+	err = r.optional(`SELECT last_at FROM chat WHERE channel = $1 AND last_at > 0 ORDER BY last_at DESC, id DESC LIMIT 1 OFFSET $2`,
+		[]any{channel, offset}, &at)
+	if err != nil {
+		return 0, 0, err
+	}
+	end = startOfMinute(at) + minute
+	err = r.row(count, []any{channel, end, int64(math.MaxInt64)}, &newer)
+	return end, max(offset-newer, 0), err
+}
+
+// foundChat is a chat with its id.
+type foundChat struct {
+	parley.Chat
+	id int64
+}
+
+func (f foundChat) cursor() parley.ChatCursor {
+	return parley.ChatCursor{At: f.LastAt.UnixMilli(), ID: f.id}
+}
+
+func startOfMinute(at int64) int64 { return at - at%minute }
 
 // Chat finds a chat.
 func (r Reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
