@@ -65,7 +65,7 @@ func TestValidator(t *testing.T) {
 			status: 200, body: goodSend, complaint: "the server took a request that the document forbids"},
 		{name: "a bad parameter that was taken", method: "GET", path: "/api/chat?limit=101", status: 200,
 			body: `{"success":true,"message":"OK","data":[],"meta":{"current_page":1,"per_page":50,"total":0,"total_pages":1,` +
-				`"has_next_page":false,"has_prev_page":false}}`,
+				`"has_next_page":false,"has_prev_page":false,"next_cursor":null}}`,
 			complaint: "limit"},
 		{name: "a bad request that was refused", method: "POST", path: "/api/send-message/text", request: `{"message":"Hello"}`, status: 422,
 			body: `{"message":"contact_id is required.","code":"invalid","errors":{"contact_id":["contact_id is required."]}}`},

@@ -126,12 +126,14 @@ func newSigner(t *testing.T, e *parleytest.Env) *signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed, err := keyring.Decrypt(keys[0].Encrypted, keys[0].ID)
+	header, claims := decoded(t, e.Token)
+	// Another test may have rotated the key; only the one that signed a token is good for it.
+	i := slices.IndexFunc(keys, func(k parley.SigningKey) bool { return k.ID == header["kid"] })
+	seed, err := keyring.Decrypt(keys[i].Encrypted, keys[i].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, claims := decoded(t, e.Token)
-	return &signer{id: keys[0].ID, key: ed25519.NewKeyFromSeed(seed), claims: claims}
+	return &signer{id: keys[i].ID, key: ed25519.NewKeyFromSeed(seed), claims: claims}
 }
 
 // token signs the claims of a good token, changed. A change to nil leaves the claim out.

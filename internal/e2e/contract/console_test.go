@@ -194,7 +194,7 @@ func TestServer(t *testing.T) {
 			names = append(names, a.Text(fmt.Sprintf("data.findings.%d.name", i)))
 		}
 		slices.Sort(names)
-		if want := []string{"channel demo", "config", "data", "exposure", "ffmpeg", "server"}; !slices.Equal(names, want) {
+		if want := []string{"addresses", "channel demo", "config", "data", "exposure", "ffmpeg", "server"}; !slices.Equal(names, want) {
 			t.Errorf("checks %q, want %q", names, want)
 		}
 	})

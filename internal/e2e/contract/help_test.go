@@ -127,7 +127,11 @@ type page struct {
 
 func wantPage(t *testing.T, a *parleytest.Response, want page) {
 	t.Helper()
-	wantKeys(t, a, "meta", "current_page", "per_page", "total", "total_pages", "has_next_page", "has_prev_page")
+	keys := []string{"current_page", "per_page", "total", "total_pages", "has_next_page", "has_prev_page"}
+	if path, _, _ := strings.Cut(a.Request, "?"); strings.HasSuffix(path, "/api/chat") { // its pages have cursors too
+		keys = append(keys, "next_cursor")
+	}
+	wantKeys(t, a, "meta", keys...)
 	var got struct{ Meta page }
 	if err := json.Unmarshal(a.Body, &got); err != nil {
 		t.Fatalf("%s: %v", a.Request, err)
