@@ -287,6 +287,7 @@ func (r *countedReader) Read(p []byte) (int, error) {
 
 func (c *cli) migrate() *cobra.Command {
 	var to string
+	var reopen bool
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Migrate the database to the version of this program",
@@ -294,7 +295,8 @@ func (c *cli) migrate() *cobra.Command {
 be running. A server migrates by itself when it starts.
 
 With --to, copy the data of the data directory into an empty PostgreSQL database, or back into an empty data directory
-with "--to file". The source is not changed. Copy secret.key and the files of messages (media) yourself.`,
+with "--to file". Copy secret.key and the files of messages (media) yourself. The file that was copied is marked as
+moved: no server starts on it, until --reopen removes the mark.`,
 		Example: `  parley migrate
   parley migrate --data /var/lib/parley --to 'postgres://parley@db.example.com/parley?sslmode=verify-full'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -307,7 +309,7 @@ with "--to file". The source is not changed. Copy secret.key and the files of me
 			if !c.dir().Exists() {
 				return c.noData()
 			}
-			from, to, copied, err := app.Migrate(cmd.Context(), c.dir(), c.warnings())
+			from, to, copied, err := app.Migrate(cmd.Context(), c.dir(), reopen, c.warnings())
 			if err != nil {
 				return err
 			}
@@ -318,6 +320,8 @@ with "--to file". The source is not changed. Copy secret.key and the files of me
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "an empty PostgreSQL database to copy to, or \"file\": copy from --database to the data directory")
+	cmd.Flags().BoolVar(&reopen, "reopen", false, "use the file again after its data was moved to PostgreSQL, without what happened since")
+	cmd.MarkFlagsMutuallyExclusive("to", "reopen")
 	settingFlags(cmd.Flags(), keyDatabase)
 	return cmd
 }
@@ -341,7 +345,9 @@ func (c *cli) migrateTo(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	c.hint("The source was not changed. Nodes need %s and the files of messages", c.dir().Key())
+	if database == "" {
+		c.hint("%s is marked as moved, and no server starts on it. Nodes need %s and the files of messages", c.dir().Database(), c.dir().Key())
+	}
 	if c.json {
 		return c.printJSON(struct {
 			Rows int64 `json:"rows"`

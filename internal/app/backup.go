@@ -302,6 +302,10 @@ func BackupOffline(ctx context.Context, dir Dir, log *slog.Logger, w io.Writer, 
 		return err
 	}
 	defer lock.Close()
+	err = dir.checkMoved(ctx)
+	if _, moved := errors.AsType[*DataError](err); moved { // any other error is one of a damaged database
+		return err
+	}
 	wal := dir.Database() + "-wal"
 	from := snapshot{size: sizeOf(dir.Database()) + sizeOf(wal)}
 	from.copy = func(ctx context.Context, to string, progress func(done, total int64)) error {

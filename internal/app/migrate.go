@@ -25,8 +25,29 @@ func (d Dir) Version(ctx context.Context) (at, needed int, err error) {
 	return at, needed, nil
 }
 
-// checkVersion rejects a database of another version, and says how to continue.
+// checkMoved rejects a database whose data was moved to PostgreSQL: a server on it would send what the nodes send. The caller has the
+// lock of the directory.
+func (d Dir) checkMoved(ctx context.Context) error {
+	if !d.Exists() {
+		return nil
+	}
+	to, err := store.MovedTo(ctx, d.Database())
+	if err != nil {
+		return fmt.Errorf("read whether the data of %s was moved: %w", d.Database(), err)
+	}
+	if to == "" {
+		return nil
+	}
+	return &DataError{fmt.Sprintf("The data of %s was moved to %s. Name that database with --database. To copy the data back, run: "+
+		"parley migrate --database ADDRESS --to file --data NEW. To use the old file again, without what happened since, stop all nodes and "+
+		"run: parley migrate --reopen --data %s", d.Database(), to, d)}
+}
+
+// checkVersion rejects a database of another version, or one whose data was moved, and says how to continue.
 func (d Dir) checkVersion(ctx context.Context) error {
+	if err := d.checkMoved(ctx); err != nil {
+		return d.explain(err)
+	}
 	at, needed, err := d.Version(ctx)
 	switch {
 	case err != nil:
@@ -43,13 +64,18 @@ func (d Dir) checkVersion(ctx context.Context) error {
 }
 
 // Migrate copies the database and migrates it. It returns the versions before and after, and the path of the copy, or ""
-// if there was nothing to migrate.
-func Migrate(ctx context.Context, dir Dir, log *slog.Logger) (from, to int, kept string, err error) {
+// if there was nothing to migrate. With reopen, a file whose data was moved may be used again.
+func Migrate(ctx context.Context, dir Dir, reopen bool, log *slog.Logger) (from, to int, kept string, err error) {
 	lock, err := dir.acquire("parley migrate", log)
 	if err != nil {
 		return 0, 0, "", err
 	}
 	defer lock.Close()
+	if !reopen {
+		if err := dir.checkMoved(ctx); err != nil {
+			return 0, 0, "", dir.explain(err)
+		}
+	}
 	if from, to, err = dir.Version(ctx); err != nil {
 		return from, to, "", err
 	}
@@ -60,7 +86,10 @@ func Migrate(ctx context.Context, dir Dir, log *slog.Logger) (from, to int, kept
 	if err != nil {
 		return from, to, kept, err
 	}
-	return from, to, kept, data.Close()
+	if reopen {
+		err = data.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetMoved(ctx, "") })
+	}
+	return from, to, kept, errors.Join(err, data.Close())
 }
 
 // copyBefore copies a database before its migration and returns the path of the copy, or "" if there is nothing to

@@ -16,7 +16,7 @@ import (
 )
 
 // MigrateTo copies the data of a directory into an empty PostgreSQL database, or with a database that of it into the directory.
-// It returns the number of rows. The source stays as it is. Files of messages and secret.key are not copied.
+// It returns the number of rows. A file that was copied is marked as moved. Files of messages and secret.key are not copied.
 func MigrateTo(ctx context.Context, dir Dir, database, to string, log *slog.Logger) (rows int64, err error) {
 	lock, err := dir.acquire("parley migrate", log)
 	if err != nil {
@@ -48,5 +48,22 @@ func MigrateTo(ctx context.Context, dir Dir, database, to string, log *slog.Logg
 		}
 		rows += n
 	}
-	return rows, nil
+	if database == "" {
+		err = dir.markMoved(ctx, to)
+	}
+	return rows, err
+}
+
+// markMoved stores in the database file that its data is elsewhere now. A copy of the directory has the mark, too.
+func (d Dir) markMoved(ctx context.Context, to string) error {
+	db, err := store.Open(ctx, d.Database())
+	if err == nil {
+		err = db.Tx(ctx, func(tx *store.Tx) error { return tx.SetMoved(ctx, sqldb.Redacted(to)) })
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		return &DataError{fmt.Sprintf("The data was copied to %s, but %s could not be marked as moved (%s). Start no server on it: move it away.",
+			sqldb.Redacted(to), d.Database(), Cause(err))}
+	}
+	return nil
 }

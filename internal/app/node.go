@@ -86,6 +86,9 @@ func nodeTLS(keyring *encrypt.Keyring) (*tls.Config, error) {
 func (s *server) openDatabase(ctx context.Context) (err error) {
 	if s.cfg.Database == "" {
 		s.cluster = cluster.Single{}
+		if err := s.cfg.DataDir.checkMoved(ctx); err != nil {
+			return err
+		}
 		if _, err := s.cfg.DataDir.copyBefore(ctx, s.log); err != nil {
 			return err
 		}

@@ -196,7 +196,7 @@ func databaseBytes(t *testing.T, dir Dir) string {
 // TestMigrate brings what an older program left up to date, after copying it.
 func TestMigrate(t *testing.T) {
 	dir := firstVersion(t)
-	from, to, kept, err := Migrate(t.Context(), dir, quiet)
+	from, to, kept, err := Migrate(t.Context(), dir, false, quiet)
 	if err != nil || from >= to || kept != fmt.Sprintf("%s.before-v%d", dir.Database(), to) {
 		t.Fatalf("migrated from %d to %d, the copy is %q, %v", from, to, kept, err)
 	}
@@ -210,7 +210,7 @@ func TestMigrate(t *testing.T) {
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if from, to, kept, err := Migrate(t.Context(), dir, quiet); err != nil || from != to || kept != "" {
+	if from, to, kept, err := Migrate(t.Context(), dir, false, quiet); err != nil || from != to || kept != "" {
 		t.Errorf("once more: from %d to %d, the copy is %q, %v", from, to, kept, err)
 	}
 	// A server does the same.
@@ -219,6 +219,42 @@ func TestMigrate(t *testing.T) {
 	if at, _, err := store.Version(t.Context(), fmt.Sprintf("%s.before-v%d", dir.Database(), to)); err != nil || at >= to {
 		t.Errorf("the server's copy is at version %d: %v", at, err)
 	}
+}
+
+// TestMovedFile checks that nothing uses a file whose data was moved, until it is reopened.
+func TestMovedFile(t *testing.T) {
+	dir := Dir(t.TempDir())
+	start(t, Config{DataDir: dir, Log: quiet}).end(t)
+	if _, err := MigrateTo(t.Context(), dir, "", "postgres://parley:hush@127.0.0.1:1/moved", quiet); err == nil {
+		t.Fatal("the data was copied to a database that is not there")
+	}
+	_, o := openOffline(t, dir) // a copy that failed leaves no mark
+	if err := errors.Join(o.Close(), dir.markMoved(t.Context(), "postgres://parley:hush@db.example.com/moved")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{DataDir: dir, Listen: "127.0.0.1:0", Log: quiet}
+	for what, use := range map[string]func() error{
+		"serve":     func() error { return Run(t.Context(), cfg) },
+		"dev":       func() error { cfg := cfg; cfg.Dev = true; return Run(t.Context(), cfg) },
+		"a command": func() error { _, err := OpenOffline(t.Context(), cfg, "parley test"); return err },
+		"doctor":    func() error { _, err := ExamineOffline(t.Context(), cfg); return err },
+		"backup":    func() error { return BackupOffline(t.Context(), dir, quiet, io.Discard, func(int64, int64) {}) },
+		"migrate":   func() error { _, _, _, err := Migrate(t.Context(), dir, false, quiet); return err },
+		"migrate --to": func() error {
+			_, err := MigrateTo(t.Context(), dir, "", "postgres://127.0.0.1:1/other", quiet)
+			return err
+		},
+	} {
+		err := use()
+		if _, is := errors.AsType[*DataError](err); !is || !strings.Contains(err.Error(), "@db.example.com/moved") ||
+			!strings.Contains(err.Error(), "--reopen") || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, _, _, err := Migrate(t.Context(), dir, true, quiet); err != nil {
+		t.Fatal(err)
+	}
+	start(t, Config{DataDir: dir, Log: quiet}).end(t)
 }
 
 func fileOf(t *testing.T, backup io.Reader, name string) []byte {

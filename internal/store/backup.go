@@ -47,6 +47,27 @@ func Version(ctx context.Context, file string) (at, needed int, err error) {
 	return at, needed, err
 }
 
+// MovedTo reads where the data of a database file of any version was moved to; empty: nowhere. No other process may have it open.
+func MovedTo(ctx context.Context, file string) (destination string, err error) {
+	err = sqldb.ReadFile(ctx, file, func(c *sqldb.Conn) error {
+		var tables int // 0: an older file
+		err := c.QueryRow(`SELECT count(*) FROM sqlite_master WHERE name = 'moved'`, nil, &tables)
+		if err != nil || tables == 0 {
+			return err
+		}
+		return c.QueryRow(`SELECT coalesce(max(destination), '') FROM moved`, nil, &destination)
+	})
+	return destination, err
+}
+
+// SetMoved stores in a database file where its data was moved to; empty: nowhere.
+func (t *Tx) SetMoved(_ context.Context, destination string) error {
+	if err := t.exec(`DELETE FROM moved`); err != nil || destination == "" {
+		return err
+	}
+	return t.exec(`INSERT INTO moved (destination) VALUES ($1)`, destination)
+}
+
 // Credentials are what a restore must not forget: the tokens, signing keys, signing secrets and audit log of the database that it
 // replaces.
 type Credentials struct {

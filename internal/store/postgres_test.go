@@ -26,7 +26,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("plans", func(t *testing.T) { checkPostgresPlans(t, &ran, server.Schema(t)) })
 }
 
-// TestPostgresTables compares the tables of both databases, except those that only several nodes need.
+// TestPostgresTables compares the tables of both databases, except those that only several nodes or only a file need.
 func TestPostgresTables(t *testing.T) {
 	server := postgrestest.Start(t)
 	texts := func(driver, address string) func(string) ([]string, error) {
@@ -61,5 +61,5 @@ func TestPostgresTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	postgrestest.CompareTables(t, texts("sqlite", "file:"+path), texts("pgx", address), "cluster", "node", "shard", "log")
+	postgrestest.CompareTables(t, texts("sqlite", "file:"+path), texts("pgx", address), "cluster", "node", "shard", "log", "moved")
 }

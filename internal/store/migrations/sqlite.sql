@@ -516,6 +516,10 @@ CREATE TABLE stored_hour (
 
 CREATE INDEX stored_hour_time ON stored_hour (hour);
 
+CREATE TABLE moved (
+  destination TEXT NOT NULL
+);
+
 INSERT INTO revision (counter) VALUES (0);
 INSERT INTO log (number) VALUES (abs(random()) % 16777216);
 INSERT INTO clock (at) VALUES (0);
