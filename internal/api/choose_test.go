@@ -6,15 +6,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/sandbox"
+	"parley/internal/otp"
+	"parley/internal/store"
 )
 
 // liveNetwork simulates a real network, with phones of its own.
@@ -91,6 +95,49 @@ func TestSandboxNeverStandsIn(t *testing.T) {
 	named := e.call("POST", "/api/otp/link/global", e.global, m{"contact_id": ayu, "expires": 300}, "X-Channel", "main").want(t, 200)
 	if link := named["link"].(string); !strings.Contains(link, "/phone/") {
 		t.Errorf("a channel of the sandbox that was named made %s", link)
+	}
+}
+
+// TestSandboxTicketApprovesNoRealLink taps pages of simulated phones with all that a stranger may have: a ticket of the sandbox, and
+// the text and the id of a link to a real channel for the same contact.
+func TestSandboxTicketApprovesNoRealLink(t *testing.T) {
+	e := newEnv(t)
+	e.config.Gateway.LoginLinks = e.config.OTP
+	e.addLive("live")
+	body := m{"contact_id": ayu, "expires": 300}
+	tap := func(ticket, text string) reply {
+		return e.call("POST", "/phone/6281234567890/send", "", m{"ticket": ticket, "text": text})
+	}
+	sandboxed := e.call("POST", "/api/otp/link/request", e.main, body).want(t, 200)
+	_, ticket, _ := strings.Cut(sandboxed["link"].(string), "#ticket=")
+	real := e.call("POST", "/api/otp/link/global", e.global, body).want(t, 200)
+	address := must(url.Parse(real["link"].(string)))(t)
+	id, prompt := real["id"].(string), address.Query().Get("text")
+	if address.Host != "wa.me" || !strings.Contains(prompt, real["code"].(string)) {
+		t.Fatalf("the link is %s", address)
+	}
+	tap(ticket, prompt).want(t, 200) // a text like any other, to the sandbox channel
+	tap(id+ticket[len(id):], prompt).want(t, 404)
+
+	// Even a valid ticket is of no use for a link to a real channel.
+	moved := must(e.config.OTP.NewLink(otp.LinkRequest{Channel: parley.Channel{Code: "live", Network: parley.Sandbox},
+		Contact: parley.ContactID(drawn(1)), Expires: time.Minute, Now: time.Now()}))(t)
+	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddLink(t.Context(), moved.OTPLink) }); err != nil {
+		t.Fatal(err)
+	}
+	_, ticket, _ = strings.Cut(moved.Address, "#ticket=")
+	e.call("POST", "/phone/"+strings.TrimSuffix(drawn(1), "@c.us")+"/send", "", m{"ticket": ticket, "text": moved.Code}).want(t, 404)
+
+	// It is not that the page is broken: the sandbox link can be approved. By then the channel has read the texts before it.
+	_, ticket, _ = strings.Cut(sandboxed["link"].(string), "#ticket=")
+	answer := tap(ticket, must(url.Parse(sandboxed["link"].(string)))(t).Query().Get("text")).want(t, 200)["answer"]
+	if text, _ := answer.(string); !strings.HasPrefix(text, "You are logged in") {
+		t.Errorf("the phone got %v", answer)
+	}
+	for _, id := range []string{id, string(moved.ID)} {
+		if state := e.call("GET", "/api/otp/link/"+id, e.global, nil).want(t, 200); state["status"] != "PENDING" || state["tries"] != 0.0 {
+			t.Errorf("%s is %v", id, state)
+		}
 	}
 }
 
