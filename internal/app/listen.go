@@ -81,7 +81,7 @@ func newHTTPServer(ctx context.Context, handler http.Handler, log *slog.Logger) 
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    maxHeader - 4<<10, // net/http adds 4 KiB
 
 		DisableGeneralOptionsHandler: true,                                              // OPTIONS * is an ordinary request
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // errors of clients
