@@ -194,6 +194,51 @@ func TestCookieForBrowsersWithoutSecureOnes(t *testing.T) {
 	}
 }
 
+// TestForeignLinkAsksFirst opens links while signed in. That of somebody else is neither used nor ends the own session until
+// the person agrees.
+func TestForeignLinkAsksFirst(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	link := func(name string, role parley.Role) string {
+		secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), time.Minute)
+		ticket.Name, ticket.Role = name, role
+		e.data(func(ctx context.Context, d *app.Data) error {
+			return d.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
+		})
+		return secret
+	}
+	me := func(cookie string) *parleytest.Response {
+		return e.ask(http.MethodGet, "/console/api/manage/me", "", "Cookie", cookie)
+	}
+	own := e.session() // an owner without a name
+	for name, ticket := range map[string]string{"Mallory": link("Mallory", parley.Owner), "": link("", parley.Viewer)} {
+		for range 2 { // asking does not use the link
+			a := e.signIn(ticket, "Cookie", probe+"; "+own).Expect(http.StatusConflict)
+			if a.Text("code") != "signed_in" || a.Text("data.name") != name || a.Text("data.role") == "" || a.Header.Get("Set-Cookie") != "" {
+				t.Errorf("%v: %s", a.Header, a.Body)
+			}
+		}
+	}
+	expired := e.ticket(parley.SignInTicket, time.Now().Add(-time.Hour), time.Minute)
+	e.signIn(expired, "Cookie", probe+"; "+own).ExpectError(http.StatusUnauthorized, "expired")
+	e.ask(http.MethodPost, "/console/session", `{"ticket":"`+expired+`","replace":true}`, "Cookie", probe+"; "+own).
+		ExpectError(http.StatusUnauthorized, "expired")
+	me(own).Expect(http.StatusOK)
+
+	agreed := link("Ayu", parley.Viewer)
+	e.signIn(agreed, "Cookie", probe+"; "+own).Expect(http.StatusConflict)
+	a := e.ask(http.MethodPost, "/console/session", `{"ticket":"`+agreed+`","replace":true}`, "Cookie", probe+"; "+own).Expect(http.StatusOK)
+	me(own).Expect(http.StatusUnauthorized)
+	ayu, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
+	if got := me(ayu).Expect(http.StatusOK); got.Text("data.name") != "Ayu" || got.Text("data.role") != "viewer" {
+		t.Errorf("signed in as %s", got.Body)
+	}
+	// A new link of the same person changes nothing that is worth a question, nor does that of a session that has ended.
+	e.signIn(link("Ayu", parley.Viewer), "Cookie", probe+"; "+ayu).Expect(http.StatusOK)
+	me(ayu).Expect(http.StatusUnauthorized)
+	e.signIn(link("Mallory", parley.Owner), "Cookie", probe+"; "+ayu).Expect(http.StatusOK)
+}
+
 // TestSessionEndsAfterAWeek: however much it is used, and earlier with the token that made its link.
 func TestSessionEndsAfterAWeek(t *testing.T) {
 	t.Parallel()
@@ -583,7 +628,8 @@ func TestFrame(t *testing.T) {
 		headers []string
 		want    []string
 	}{
-		"as it comes":          {nil, []string{`lang="en"`, `data-theme="auto"`, `data-band="sandbox"`, `icon_sandbox.svg`}},
+		"as it comes":          {nil, []string{`lang="en"`, `data-theme="auto"`, `data-band="plain"`, `icon_plain.svg`}},
+		"signed in":            {[]string{"Cookie", e.session()}, []string{`data-band="sandbox"`, `icon_sandbox.svg`, `<title>SANDBOX`}},
 		"chosen":               {[]string{"Cookie", "theme=dark; lang=pt-BR"}, []string{`lang="pt-BR"`, `data-theme="dark"`}},
 		"asked for":            {[]string{"Accept-Language", "fr-FR, id-ID;q=0.9, en;q=0.8"}, []string{`lang="id"`}},
 		"Portuguese of Europe": {[]string{"Accept-Language", "pt-PT"}, []string{`lang="pt-BR"`}},
@@ -610,7 +656,7 @@ func TestFrame(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(meta[1], "&#34;", `"`)), &begin); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]any{"base": "/console/" + build[1] + "/", "version": "", "mode": "", "live": false,
+	for key, want := range map[string]any{"base": "/console/" + build[1] + "/", "version": "", "mode": "", "band": "plain",
 		"lang": "en"} {
 		if begin[key] != want {
 			t.Errorf("%s is %v, want %v", key, begin[key], want)
@@ -675,8 +721,8 @@ func TestManifest(t *testing.T) {
 	t.Parallel()
 	e := start(t)
 	for language, phone := range map[string]string{"en": "Phone", "id-ID": "Ponsel", "pt-BR": "Celular"} {
-		a := e.ask(http.MethodGet, "/console/manifest.webmanifest", "", "Accept-Language", language, "Sec-Fetch-Site", "same-origin").
-			Expect(http.StatusOK)
+		a := e.ask(http.MethodGet, "/console/manifest.webmanifest", "", "Accept-Language", language, "Sec-Fetch-Site", "same-origin",
+			"Cookie", e.session()).Expect(http.StatusOK)
 		for header, want := range map[string]string{"Content-Type": "application/manifest+json", "Cache-Control": "no-cache",
 			"X-Content-Type-Options": "nosniff"} {
 			if got := a.Header.Get(header); got != want {
@@ -695,6 +741,10 @@ func TestManifest(t *testing.T) {
 		if kind := drawn.Header.Get("Content-Type"); kind != a.Text("icons.0.type") {
 			t.Errorf("the icon is %s", kind)
 		}
+	}
+	strangers := e.ask(http.MethodGet, "/console/manifest.webmanifest", "").Expect(http.StatusOK)
+	if colour := strangers.Text("theme_color"); colour != "#5b6672" || !strings.HasSuffix(strangers.Text("icons.0.src"), "/icon_plain.svg") {
+		t.Errorf("strangers get %s", strangers.Body)
 	}
 	e.ask(http.MethodPost, "/console/manifest.webmanifest", "").Expect(http.StatusMethodNotAllowed)
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -24,21 +25,21 @@ var (
 	languages = []string{"en", "id", "pt-BR"}     // the first is the default
 	themes    = []string{"auto", "light", "dark"} // the first follows the system
 	colours   = map[string]string{                // of the bands in style.css, for the window frame of an installed app
-		"sandbox": "#f5b83d", "live": "#0b5e52",
+		"sandbox": "#f5b83d", "live": "#0b5e52", "plain": "#5b6672",
 	}
 )
 
 // view is the data of index.html.
 type view struct {
 	Build, Lang, Theme string
-	Band               string // sandbox or live
-	Word               string // the same, as shown
+	Band               string // sandbox or live; plain: strangers do not learn which
+	Title              string // of the window
 	Colour             string // of the band
 	Start              string // start as JSON, for the scripts
 }
 
 func (v view) values() map[string]string {
-	return map[string]string{"Build": v.Build, "Lang": v.Lang, "Theme": v.Theme, "Band": v.Band, "Word": v.Word, "Colour": v.Colour,
+	return map[string]string{"Build": v.Build, "Lang": v.Lang, "Theme": v.Theme, "Band": v.Band, "Title": v.Title, "Colour": v.Colour,
 		"Start": v.Start}
 }
 
@@ -47,7 +48,7 @@ type start struct {
 	Base    string      `json:"base"`
 	Version string      `json:"version"`
 	Mode    string      `json:"mode"`
-	Live    bool        `json:"live"`
+	Band    string      `json:"band"`
 	Lang    string      `json:"lang"`
 	Role    parley.Role `json:"role"` // of the session; empty: not known
 }
@@ -114,19 +115,20 @@ func (c *Console) viewFor(hr *http.Request, role parley.Role) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := view{Build: assets.build, Lang: languageOf(hr), Theme: themes[0], Band: "sandbox", Word: "SANDBOX"}
+	v := view{Build: assets.build, Lang: languageOf(hr), Theme: themes[0], Band: "plain", Title: "Parley"}
 	if theme := cookieValue(hr, "theme"); slices.Contains(themes, theme) {
 		v.Theme = theme
 	}
-	live := c.Live != nil && c.Live()
-	if live {
-		v.Band, v.Word = "live", "LIVE"
-	}
-	v.Colour = colours[v.Band]
-	first := start{Base: "/console/" + v.Build + "/", Live: live, Lang: v.Lang, Role: role}
+	first := start{Base: "/console/" + v.Build + "/", Lang: v.Lang, Role: role}
 	if role != "" { // strangers do not learn what runs here; the scripts ask once they are signed in
 		first.Version, first.Mode = c.Version, c.Mode
+		v.Band = "sandbox"
+		if c.Live != nil && c.Live() {
+			v.Band = "live"
+		}
+		v.Title = strings.ToUpper(v.Band) + " · Parley"
 	}
+	v.Colour, first.Band = colours[v.Band], v.Band
 	text, err := json.Marshal(first)
 	if err != nil {
 		return v, fmt.Errorf("encode the start values of a page: %w", err)
@@ -159,9 +161,14 @@ const manifest = `{"id":"/console/","name":"Parley","lang":%[1]q,"start_url":"/c
 	`"theme_color":%[2]q,"background_color":"#f5f6f8","icons":[%[3]s],` +
 	`"shortcuts":[{"name":%[4]q,"url":"/console/phone?window=1","icons":[%[3]s]}]}`
 
-// serveManifest needs no session: browsers fetch the manifest without cookies.
+// serveManifest needs no session; with one, the installed app has the colour of the band.
 func (c *Console) serveManifest(w http.ResponseWriter, hr *http.Request) {
-	v, err := c.viewFor(hr, "")
+	session, err := c.session(hr.Context(), hr)
+	if err != nil && !errors.Is(err, errSignedOut) {
+		c.API.Refuse(w, hr, err)
+		return
+	}
+	v, err := c.viewFor(hr, session.Role)
 	if err != nil {
 		c.API.Refuse(w, hr, err)
 		return

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -105,7 +106,11 @@ func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 	if err == nil {
 		switch hr.Method {
 		case http.MethodPost:
-			err = c.signIn(w, hr)
+			var other *parley.Ticket
+			if other, err = c.signIn(w, hr); other != nil {
+				askFirst(w, *other)
+				return
+			}
 		case http.MethodDelete:
 			done, err = "Signed out", c.signOut(w, hr)
 		default:
@@ -121,24 +126,51 @@ func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 	fmt.Fprintf(w, "{\"success\":true,\"message\":%q}\n", done) // the only error is a closed connection
 }
 
-// signIn exchanges the ticket of a link for a session.
-func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) error {
-	secret, err := readTicket(hr)
+// askFirst responds to a link of somebody else: a link that came from a stranger must not end the own session unasked.
+func askFirst(w http.ResponseWriter, link parley.Ticket) {
+	var answer struct {
+		Message string `json:"message"`
+		Code    string `json:"code"`
+		Data    struct {
+			Name string      `json:"name"`
+			Role parley.Role `json:"role"`
+		} `json:"data"`
+	}
+	answer.Message, answer.Code = "You are signed in already. Send replace: true to end that session and use this link.", "signed_in"
+	answer.Data.Name, answer.Data.Role = link.Name, link.Role
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusConflict)
+	json.NewEncoder(w).Encode(answer) // the only error is a closed connection
+}
+
+// signIn exchanges the ticket of a link for a session. Without consent to replace the own session, it returns the link of
+// somebody else unused.
+func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (other *parley.Ticket, err error) {
+	in, err := readSignIn(hr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cookieValue(hr, probeCookie) == "" && !isLoopback(hr) { // checked before the link is used
-		return parley.Errorf(parley.BadRequest,
+		return nil, parley.Errorf(parley.BadRequest,
 			"This browser does not store secure cookies here. Open the console over https, or on the server itself at http://localhost.")
 	}
 	ctx, now := hr.Context(), time.Now()
-	link, err := c.Store.Ticket(ctx, parley.HashTicket(secret))
+	link, err := c.Store.Ticket(ctx, parley.HashTicket(in.Ticket))
 	if errors.Is(err, parley.ErrNotFound) || err == nil && link.Purpose != parley.SignInTicket {
-		return cmp.Or(c.API.CountFailure(hr), error(parley.Errorf(parley.Unauthenticated,
+		return nil, cmp.Or(c.API.CountFailure(hr), error(parley.Errorf(parley.Unauthenticated,
 			"This sign-in link does not belong to this server. Create one with: parley open")))
 	}
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if !link.Active(now) {
+		return nil, c.whyRefused(ctx, link.Hash)
+	}
+	switch own, err := c.session(ctx, hr); {
+	case err == nil && !in.Replace && !isSamePerson(own, link):
+		return &link, nil
+	case err != nil && !errors.Is(err, errSignedOut):
+		return nil, err
 	}
 	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
 	ticket.Role, ticket.Name, ticket.Token, ticket.Parent, ticket.EndsAt = link.Role, link.Name, link.Token, link.Parent, link.EndsAt
@@ -152,14 +184,19 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) error {
 			c.audit(ctx, tx, "session.begin", ticket, w, hr))
 	})
 	if errors.Is(err, parley.ErrNotFound) {
-		return c.whyRefused(ctx, link.Hash)
+		return nil, c.whyRefused(ctx, link.Hash)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	setSession(w, hr, session)
 	c.Log.Info("signed in to the console", "session", ticket.SessionID(), "role", ticket.Role)
-	return nil
+	return nil, nil
+}
+
+// isSamePerson reports whether a link leads to a session like the own one, so that there is nothing to ask.
+func isSamePerson(own, link parley.Ticket) bool {
+	return own.Name == link.Name && own.Role == link.Role && own.Token == link.Token && bytes.Equal(own.Parent, link.Parent)
 }
 
 // whyRefused explains why a link of this server no longer works. That is no guess, so it does not count as
@@ -201,21 +238,23 @@ func (c *Console) endSession(ctx context.Context, tx *store.Tx, w http.ResponseW
 	return errors.Join(err, c.audit(ctx, tx, "session.leave", t, w, hr))
 }
 
-func readTicket(hr *http.Request) (string, error) {
+type signInRequest struct {
+	Ticket  string `json:"ticket"`
+	Replace bool   `json:"replace"` // the person agreed that the own session ends
+}
+
+func readSignIn(hr *http.Request) (in signInRequest, err error) {
 	if kind, _, err := mime.ParseMediaType(hr.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return "", parley.Errorf(parley.BadRequest, "Send the ticket as JSON.")
+		return in, parley.Errorf(parley.BadRequest, "Send the ticket as JSON.")
 	}
 	body, err := io.ReadAll(io.LimitReader(hr.Body, maxSignIn+1))
 	if err != nil {
-		return "", &parley.Error{Code: parley.BadRequest, Message: "The request body is incomplete.", Cause: err}
-	}
-	var in struct {
-		Ticket string `json:"ticket"`
+		return in, &parley.Error{Code: parley.BadRequest, Message: "The request body is incomplete.", Cause: err}
 	}
 	if len(body) > maxSignIn || json.Unmarshal(body, &in) != nil || in.Ticket == "" {
-		return "", parley.InvalidField("ticket", "ticket must be the part after # of a sign-in link.")
+		return in, parley.InvalidField("ticket", "ticket must be the part after # of a sign-in link.")
 	}
-	return in.Ticket, nil
+	return in, nil
 }
 
 // Browsers store the secure cookie over https, and most of them at http://localhost too. Those that do not

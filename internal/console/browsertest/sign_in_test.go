@@ -66,6 +66,47 @@ func TestSignInByLink(t *testing.T) {
 	}
 }
 
+// TestForeignLinkAsks opens the link of somebody else while signed in, in every language. Cancel has the focus and leaves the
+// own session as it is; only agreeing changes who is signed in.
+func TestForeignLinkAsks(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.open("/")
+	p.allow("409")
+	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), 15*time.Minute)
+	ticket.Name, ticket.Role = "<b>Mallory</b>", parley.Viewer
+	c.store(func(ctx context.Context, data *app.Data) error {
+		return data.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
+	})
+	who := func() string {
+		return eval[string](p, `fetch('/console/api/manage/me').then((r) => r.json()).then((a) => a.data.name + ',' + a.data.role)`)
+	}
+	before := who()
+	for language, question := range map[string]string{
+		"id": "Ganti masuk sebagai", "pt-BR": "em vez disso?", "en": "Sign in as <b>Mallory</b> (",
+	} {
+		p.must(do(p.ctx, func(ctx context.Context) error {
+			return network.SetCookie("lang", language).WithURL(c.URL).WithPath("/console").Do(ctx)
+		}))
+		p.visit("/login#" + secret)
+		p.see(question)
+		p.fits("the question in " + language)
+		p.accessible()
+		p.press("\r") // Cancel has the focus
+		p.live()
+		if at := eval[string](p, `location.pathname + location.hash`); at != "/console/" || who() != before {
+			t.Fatalf("%s: cancelled, it is at %s as %s", language, at, who())
+		}
+	}
+	p.visit("/login#" + secret)
+	p.find("button", "Cancel")
+	eval[any](p, `[...document.querySelectorAll('dialog button')].pop().click(), null`)
+	p.live()
+	if got := who(); got != "<b>Mallory</b>,viewer" {
+		t.Errorf("agreed, signed in as %s", got)
+	}
+}
+
 func TestExpiredLink(t *testing.T) {
 	t.Parallel()
 	c := start(t)

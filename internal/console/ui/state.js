@@ -82,10 +82,13 @@ export const shownChannel = computed(() => known.value.get((matched.value.name =
 
 /** Whether nothing that is done here can reach a real phone. The shown channel decides, or all of them. Simulated phones are never real. */
 export const sandboxOnly = computed(() => {
-  if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return fleet.value ? fleet.value.real < fleet.value.all : !boot.live;
+  if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return fleet.value ? fleet.value.real < fleet.value.all : boot.band === 'sandbox';
   if (shownChannel.value) return shownChannel.value.network === 'sandbox';
-  return fleet.value ? fleet.value.real === 0 : !boot.live;
+  return fleet.value ? fleet.value.real === 0 : boot.band === 'sandbox';
 });
+
+/** What the band shows: sandbox, live, or plain until it is known. */
+export const band = computed(() => (!fleet.value && !shownChannel.value && boot.band === 'plain' ? 'plain' : sandboxOnly.value ? 'sandbox' : 'live'));
 
 /** How many faults of the simulated network are on now; the band shows it, but not over a real channel. */
 export const faults = computed(() => (shownChannel.value && shownChannel.value.network !== 'sandbox' ? 0 : fleet.value?.faults || 0));

@@ -3,11 +3,13 @@ import { html, useState, useEffect, useId } from '../view.js';
 import { title } from '../shell/title.js';
 import { LanguagePicker } from '../shell/rail.js';
 import { Button } from '../parts/button.js';
+import { confirm } from '../parts/dialog.js';
 import { Note } from '../parts/card.js';
 import { Code } from '../parts/code.js';
 import { texts } from '../i18n.js';
 
 const t = texts('login');
+const core = texts('core');
 
 // Why a link is refused, by the code of the error.
 const problems = { conflict: 'used', token_expired: 'expired', unauthenticated: 'foreign' };
@@ -18,13 +20,18 @@ export default function Page({ route }) {
   const [busy, setBusy] = useState(false);
   const id = useId();
 
-  const signIn = async (ticket) => {
+  const signIn = async (ticket, replace = false) => {
     setBusy(true);
     setProblem('');
     try {
-      const answer = await fetch('/console/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ ticket }) });
+      const answer = await fetch('/console/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ ticket, replace }) });
       if (answer.ok) { location.replace(inside(route.query.next)); return; }
-      const { code, message } = await answer.json().catch(() => ({}));
+      const { code, message, data } = await answer.json().catch(() => ({}));
+      if (code === 'signed_in') {
+        if (await instead(data)) await signIn(ticket, true);
+        else location.replace(inside(route.query.next));
+        return;
+      }
       setProblem(problems[code] ? t(problems[code]) : message || t('failed'));
     } catch { setProblem(t('noAnswer')); }
     setBusy(false);
@@ -66,6 +73,13 @@ export default function Page({ route }) {
     <${LanguagePicker} />
   </div>`;
 }
+
+// The link may be of somebody else, and everything done from then on would be under that name.
+const instead = ({ name, role }) => confirm({
+  title: name ? t('instead', { name: html`<bdi>${name}</bdi>`, role: core(`role.${role}`) }) : t('insteadRole', { role: core(`role.${role}`) }),
+  text: t('insteadText'),
+  action: t('signIn'),
+});
 
 // Only addresses of the console are gone on to: a link must not lead anywhere else.
 const inside = (next) => {

@@ -5,7 +5,7 @@ import { api, goneSince } from '../api.js';
 import { live, staleSince, retryLive } from '../live.js';
 import { route, go } from '../router.js';
 import {
-  fleet, selected, select, sandboxOnly, shownChannel, faults, masked, paletteOpen, pinned, role, useSecond,
+  fleet, selected, select, band, shownChannel, faults, masked, paletteOpen, pinned, role, useSecond,
 } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton, Button, copyText } from '../parts/button.js';
@@ -17,9 +17,10 @@ const t = texts('core');
 
 export function Band() {
   const { all = 0, real: n = 0 } = fleet.value || {};
-  const sandbox = sandboxOnly.value;
+  if (band.value === 'plain') return html`<div class="band" />`;
+  const sandbox = band.value === 'sandbox';
   const meaning = sandbox ? t('sandboxMeans') : n < all && !shownChannel.value ? t('realSome', { n, all }) : t('realMeans');
-  return html`<div class="band ${sandbox ? 'sandbox' : 'live'}" role="region" aria-label=${sandbox ? t('sandbox') : t('real')}>
+  return html`<div class="band ${band.value}" role="region" aria-label=${sandbox ? t('sandbox') : t('real')}>
     <strong>${sandbox ? t('sandbox') : t('real')}</strong> <span>· ${meaning}</span>
     ${faults.value > 0 && html`<span class="band-faults">● ${t('faults')}</span>`}
   </div>`;
