@@ -2,11 +2,14 @@ package api
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"parley"
 	"parley/internal/api/form"
+	"parley/internal/media"
 )
 
 const (
@@ -56,6 +59,27 @@ func (rt *route) readBody(r *request, w http.ResponseWriter) error {
 		return &parley.Error{Code: parley.BadRequest, Message: "The request body is incomplete.", Cause: err}
 	}
 	return nil
+}
+
+// Limits on what is read of a refused request.
+const (
+	maxRest  = media.MaxUpload + 2*maxPreamble
+	restTime = 30 * time.Second
+)
+
+// readRest returns what reads and drops the rest of a refused request, after the answer was written: many clients read it only when they
+// have sent the whole body, and would see a closed connection. Strangers get what the HTTP server does by itself.
+func (r *request) readRest(w http.ResponseWriter) func() {
+	hr, control := r.http, http.NewResponseController(w)
+	waits := headerOf(hr.Header, "Expect") != "" // the answer keeps the body from being sent
+	if r.token.ID == "" || hr.ProtoMajor != 1 || hr.Body == nil || hr.Body == http.NoBody || waits || control.EnableFullDuplex() != nil {
+		return func() {}
+	}
+	return func() {
+		if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(restTime)) == nil {
+			_, _ = io.CopyN(io.Discard, hr.Body, maxRest) // an error ends the connection
+		}
+	}
 }
 
 // minRead is the free space that bytes.Buffer needs to read up to the end without growing.

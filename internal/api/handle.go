@@ -190,6 +190,7 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 	if err != nil {
 		a = refusal(err)
+		defer r.readRest(w)()
 	}
 	if a.stream != nil {
 		rt.measure(a.status, time.Since(began)) // the duration of the stream is up to the caller

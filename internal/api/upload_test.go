@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -311,6 +313,53 @@ func TestQuotaOfUploads(t *testing.T) {
 	upload(e.main).want(t, 200)
 	if r := upload(e.main); r.StatusCode != 429 {
 		t.Errorf("more than 1 GiB: %d %s", r.StatusCode, r.text)
+	}
+}
+
+// TestAnswerAfterBody: a client that reads only after it has sent the whole body gets the answer of a request that was refused at once.
+func TestAnswerAfterBody(t *testing.T) {
+	e := newEnv(t)
+	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		return tx.AddUpload(t.Context(), parley.Upload{Key: media.NewKey(), Channel: "main", At: time.Now(), Size: maxUploadBytes})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 30 << 20
+	for _, c := range []struct {
+		path, header string
+		chunked      bool
+		status       int
+	}{
+		{"/api/media", "Content-Type: image/jpeg", false, 429},
+		{"/api/media", "Content-Type: application/x-www-form-urlencoded", true, 400},
+		{"/api/send-message/text", "Content-Type: application/json", false, 413},
+		{"/api/send-message/text", "Content-Type: application/json", true, 413},
+	} {
+		conn := must(net.Dial("tcp", e.server.Listener.Addr().String()))(t)
+		defer conn.Close()
+		length := fmt.Sprintf("Content-Length: %d", size)
+		if c.chunked {
+			length = "Transfer-Encoding: chunked"
+		}
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n%s\r\n\r\n", c.path, e.main, c.header, length)
+		body := io.Reader(&zeros{size})
+		if c.chunked {
+			body = io.MultiReader(strings.NewReader(fmt.Sprintf("%x\r\n", size)), body, strings.NewReader("\r\n0\r\n\r\n"))
+		}
+		if _, err := io.Copy(conn, body); err != nil {
+			t.Errorf("%s %s: send: %v", c.path, length, err)
+			continue
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.path, length, err)
+			continue
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != c.status || !json.Valid(text) {
+			t.Errorf("%s %s: %d %s, %v", c.path, length, resp.StatusCode, text, err)
+		}
 	}
 }
 
