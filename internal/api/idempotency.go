@@ -102,7 +102,7 @@ func (rt *route) findStored(ctx context.Context, key parley.StoredResponse) (*pa
 	if err != nil {
 		return nil, fmt.Errorf("look up idempotency key: %w", err)
 	}
-	if stored.CreatedAt.After(key.CreatedAt.Add(-keyLife)) || !rt.Gateway.ClockTrusted() {
+	if !rt.Gateway.KeyExpired(stored.CreatedAt, key.CreatedAt) {
 		return &stored, nil
 	}
 	// The regular purge has not run yet.

@@ -30,6 +30,8 @@ const (
 	clockTolerance = 5 * time.Minute
 	// storeTrustedEvery is how often the trusted time is stored.
 	storeTrustedEvery = 10 * time.Minute
+	// leastStep is how far a clock that was set moves at least. A restart looks like a smaller step.
+	leastStep = storeTrustedEvery + clockTolerance
 )
 
 // clockGuard decides whether the clock of this machine may be used to erase or expire by age. A clock that is weeks ahead
@@ -47,6 +49,10 @@ type clockGuard struct {
 	stored   time.Time // the trusted time in the store
 	doubting bool
 	doubted  moment // when the doubt began
+
+	last    moment        // what the clock showed at the latest check
+	ahead   time.Duration // how far it may have been set ahead in the last maxLead of running, by steps that were trusted
+	stepped time.Duration // how long the process had run at the latest step
 }
 
 // moment is a time on the clock, and how long the process had run by then.
@@ -66,6 +72,7 @@ func (c *clockGuard) load(stored time.Time) {
 	if stored.IsZero() {
 		c.trusted.at = c.wall().Round(0)
 	}
+	c.last = c.trusted
 }
 
 // check returns whether the clock is trusted, how far it leads, and whether trust changed with this call.
@@ -76,6 +83,7 @@ func (c *clockGuard) check() (trusts bool, lead time.Duration, changed bool) {
 		return false, 0, false
 	}
 	now, ran := c.wall().Round(0), c.running() // Round removes the monotonic reading
+	c.noteStep(now, ran)
 	lead = now.Sub(c.trusted.until(ran))
 	was := c.doubting
 	c.doubting = lead > maxLead && !c.confirmed(now, ran, lead)
@@ -86,6 +94,32 @@ func (c *clockGuard) check() (trusts bool, lead time.Duration, changed bool) {
 		c.trusted = moment{now, ran}
 	}
 	return !c.doubting, lead, was != c.doubting
+}
+
+// noteStep adds up by how much the clock moved ahead of the time that passed. A longer step than maxLead is doubted and then confirmed,
+// so it does not count. It is called with the lock held.
+func (c *clockGuard) noteStep(now time.Time, ran time.Duration) {
+	step := now.Sub(c.last.until(ran))
+	if step.Abs() > leastStep && step <= maxLead {
+		c.ahead, c.stepped = min(max(0, c.ahead+step), maxLead), ran
+	}
+	if ran-c.stepped > maxLead {
+		c.ahead = 0
+	}
+	c.last = moment{now, ran}
+}
+
+// mayLead is how far the clock may be ahead of what it showed within the last maxLead.
+func (c *clockGuard) mayLead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead
+}
+
+// KeyExpired reports whether an idempotency key from a time has expired now.
+func (g *Gateway) KeyExpired(from, now time.Time) bool {
+	age := now.Sub(from)
+	return age >= IdempotencyRetention && g.ClockTrusted() && age-g.clock.mayLead() >= IdempotencyRetention
 }
 
 // confirmed reports whether a clock that leads is right. It is called with the lock held.

@@ -95,3 +95,37 @@ func TestNetworkConfirmsTheClock(t *testing.T) {
 	c.pass(time.Hour)
 	c.wants(t, "from then on", true)
 }
+
+func TestStepsOfATrustedClock(t *testing.T) {
+	leads := func(c *fakeClock, what string, want time.Duration) {
+		t.Helper()
+		c.wants(t, what, true)
+		if got := c.mayLead(); got != want {
+			t.Errorf("%s: the clock may lead by %s, want %s", what, got, want)
+		}
+	}
+	c := newFakeClock(stored, stored.Add(storeTrustedEvery))
+	leads(c, "a restart", 0)
+	c.pass(time.Hour)
+	leads(c, "an hour", 0)
+	c.set(23 * time.Hour)
+	leads(c, "set ahead", 23*time.Hour)
+	c.pass(23 * time.Hour)
+	leads(c, "for most of a day", 23*time.Hour)
+	c.pass(2 * time.Hour)
+	leads(c, "after a day", 0)
+	c.set(-23 * time.Hour)
+	leads(c, "set right", 0)
+	c.pass(25 * time.Hour)
+	c.set(23 * time.Hour)
+	leads(c, "set ahead to a time that was trusted", 23*time.Hour)
+	c.set(-23 * time.Hour)
+	leads(c, "set right again", 0)
+	for range 5 { // a machine that sleeps
+		c.pass(time.Hour)
+		c.set(10 * time.Hour)
+		c.check()
+	}
+	leads(c, "after many steps", maxLead)
+	leads(newFakeClock(stored, stored.Add(20*time.Hour)), "a start", 20*time.Hour)
+}

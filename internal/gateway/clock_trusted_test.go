@@ -76,6 +76,33 @@ func TestAClockThatIsAheadErasesNothing(t *testing.T) {
 	})
 }
 
+// TestAClockThatIsAheadKeepsKeys starts a gateway with a clock that is ahead by less than a day: a key is kept until a day has really
+// passed.
+func TestAClockThatIsAheadKeepsKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		created := time.Now()
+		key := &parley.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: created}
+		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "hello"), gateway.SendOptions{Key: key, Wait: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		b.stop()
+		b.ahead = 23 * time.Hour
+		b.start()
+		time.Sleep(21*time.Hour + 30*time.Minute)
+		synctest.Wait()
+		if _, err := b.store.StoredResponse(t.Context(), "demo", "k"); err != nil || b.g.KeyExpired(created, time.Now().Add(b.ahead)) {
+			t.Errorf("after less than a day the key is gone: %v", err)
+		}
+		time.Sleep(4 * time.Hour)
+		synctest.Wait()
+		if _, err := b.store.StoredResponse(t.Context(), "demo", "k"); !errors.Is(err, parley.ErrNotFound) {
+			t.Errorf("after a day the key is still there: %v", err)
+		}
+	})
+}
+
 // TestTheNetworkConfirmsAClock has a network tell its time to a gateway that was off for long.
 func TestTheNetworkConfirmsAClock(t *testing.T) {
 	hour := time.Hour

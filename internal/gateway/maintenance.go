@@ -70,7 +70,7 @@ func (g *Gateway) maintain(ctx context.Context) {
 func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purge)) {
 	now := g.Clock()
 	run("purge stored responses", func(tx *store.Tx) (bool, []parley.Media, error) {
-		n, err := tx.PurgeStoredResponses(ctx, now.Add(-IdempotencyRetention), purgeBatch)
+		n, err := tx.PurgeStoredResponses(ctx, now.Add(-IdempotencyRetention-g.clock.mayLead()), purgeBatch)
 		return n == purgeBatch, nil, err
 	})
 	run("purge old counters", func(tx *store.Tx) (bool, []parley.Media, error) {
