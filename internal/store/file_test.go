@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"time"
 
 	"parley"
@@ -35,6 +36,46 @@ var fileTests = map[string]func(*env){
 			e.Errorf("the content of another channel: %v", err)
 		}
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.AddFile(e.Context(), parley.StoredFile{Channel: "none"})) })
+	},
+
+	"stored files count for a day": func(e *env) {
+		e.channel(main, other)
+		const mib, limit = 1 << 20, 10 << 20
+		count := func(channel parley.ChannelCode, size int64, at time.Time) error {
+			return e.store.Tx(e.Context(), func(tx *store.Tx) error { return tx.CountFile(e.Context(), channel, size, at, limit) })
+		}
+		e.must(count(main, 6*mib, start))
+		var refused *parley.Error
+		if err := count(main, 5*mib, start.Add(time.Hour)); !errors.As(err, &refused) || refused.Code != parley.StorageLimit {
+			e.Errorf("above the limit: %v", err)
+		}
+		e.must(count(other, 10*mib, start))
+		e.must(count(main, 4*mib, start.Add(time.Hour)))
+		e.must(e.store.MayStore(e.Context(), main, 6*mib, start.Add(25*time.Hour), limit))
+		e.tx(func(tx *store.Tx) error { return tx.PurgeStored(e.Context(), start.Add(48*time.Hour)) })
+		e.must(e.store.MayStore(e.Context(), main, limit, start, limit)) // nothing is left
+	},
+
+	"files of contacts who never got a message count": func(e *env) {
+		const mib = 1 << 20
+		limits := parley.StorageLimits{PerContact: 10 * mib, PerChannel: 15 * mib}
+		in, out := incoming("A1"), outgoing("A2")
+		in.Chat, out.Chat, out.Status = ann, bob, parley.Sent
+		other := incoming("A3")
+		other.Chat = "6281100000077@c.us"
+		e.add(&in, &out, &other)
+		count := func(chat parley.ContactID, size int64) (reason string) {
+			e.tx(func(tx *store.Tx) (err error) {
+				reason, err = tx.CountInbound(e.Context(), main, chat, size, start, limits)
+				return err
+			})
+			return reason
+		}
+		e.same("within the limits", count(ann, 9*mib), "")
+		e.same("the contact is over its limit", count(ann, 2*mib) != "", true)
+		e.same("the channel is over its limit", count(other.Chat, 7*mib) != "", true)
+		e.same("the rest of the channel's", count(other.Chat, 6*mib), "")
+		e.same("who got a message has no limit", count(bob, 50*mib), "")
 	},
 
 	"a file is released with the last that names it": func(e *env) {

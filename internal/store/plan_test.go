@@ -91,6 +91,7 @@ var few = map[string][][]string{
 	"resend":          {{"seq"}},
 	"secret":          {{"owner"}},
 	"signing_key":     {{"id"}},
+	"stored_hour":     {{"channel", "chat"}},
 	"ticket":          {{"hash"}, {"token"}, {"parent"}},
 	"token":           {{"id"}},
 	"upload":          {{"id"}, {"file"}},
@@ -405,7 +406,7 @@ var filled = map[string]int{
 	"idempotency": 20_000, "media_fetch": 20_000,
 	"message": 50_000, "otp_alarm": 5_000, "otp_code": 20_000, "otp_link": 20_000, "otp_reply": 20_000, "otp_stranger": 20_000,
 	"otp_wrong": 20_000, "reaction": 20_000, "request_log": 20_000, "resend": 20_000, "retired_webhook": 5_000,
-	"secret": 5_000, "ticket": 20_000, "token": 5_000, "upload": 20_000, "webhook": 5_000,
+	"secret": 5_000, "stored_hour": 20_000, "ticket": 20_000, "token": 5_000, "upload": 20_000, "webhook": 5_000,
 }
 
 // column is a column of a table that fill writes.

@@ -65,12 +65,15 @@ var walks = []struct {
 	{"otp_stranger", "DELETE FROM otp_stranger WHERE channel = $1 AND at <= $2", "it deletes what it reads, with every code", ""},
 	{"otp_wrong", "", "it has the minutes of one window", ""},
 	{"ticket", "DELETE FROM ticket WHERE expires_at < $1", "it deletes what it reads, with every new ticket", ""},
+	{"stored_hour", "DELETE FROM stored_hour WHERE hour < $1", "it deletes what it reads", ""},
+	{"stored_hour", "UPDATE stored_hour SET channel = $1", "what a channel stored is counted by the hour, for a day", ""},
 	{"request_log", "", "a channel has about a thousand logged requests", ""},
 
 	// Chats and histories.
 	{"message", "max(position)", anEnd, ""},
 	{"message", "ORDER BY position DESC LIMIT 1), 0)", anEnd, ""},
 	{"message", "WHERE message.chat = $1 AND position BETWEEN $2 AND $3", aRange, ""},
+	{"message", "position BETWEEN 1 AND $2 AND from_me = 1", "it reads at most the first and the last thousand messages of a chat", ""},
 	{"message", "priority = 0 AND status BETWEEN 1 AND 4", "it ends at the first; a contact who has none got codes only", ""},
 	{"chat", "ORDER BY last_at DESC, id DESC LIMIT", limited, ""},
 	{"chat", "AND last_at > 0 AND last_at >= $2 AND last_at < $3", "a page, and the chats of the minutes in which it begins and ends", ""},
