@@ -11,11 +11,14 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"parley"
+	"parley/internal/store"
+	"parley/internal/wait"
 )
 
 // allocated is how many bytes are allocated while something is done.
@@ -266,15 +269,59 @@ func TestSlowPicture(t *testing.T) {
 	})
 }
 
+// occupy takes all places.
+func occupy(places *wait.Turns) {
+	for places.Try("occupied") {
+	}
+}
+
+// TestPlacesAreShared: a caller with many pictures, some being decoded and more waiting, does not make another wait behind them.
+func TestPlacesAreShared(t *testing.T) {
+	const many = 30
+	synctest.Test(t, func(t *testing.T) {
+		l := &Library{decoding: wait.NewTurns(decodeAtOnce)}
+		var order []string
+		var mu sync.Mutex
+		next := make(chan struct{})
+		decode := func(caller string) {
+			err := l.work(store.For(t.Context(), caller), l.decoding, func() error {
+				mu.Lock()
+				order = append(order, caller)
+				mu.Unlock()
+				<-next
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		for range decodeAtOnce + many {
+			go decode("busy")
+		}
+		synctest.Wait()
+		go decode("other")
+		synctest.Wait()
+		if n := l.decoding.Waiting(); n != many+1 {
+			t.Errorf("%d wait", n)
+		}
+		next <- struct{}{}
+		synctest.Wait()
+		if len(order) != decodeAtOnce+1 || order[decodeAtOnce] != "other" {
+			t.Errorf("decoded for %q", order)
+		}
+		close(next)
+		synctest.Wait()
+		if len(order) != decodeAtOnce+many+1 {
+			t.Errorf("%d were decoded", len(order))
+		}
+	})
+}
+
 // TestTooBusy is the server's trouble, for which the caller tries again, and not a fault of the file.
 func TestTooBusy(t *testing.T) {
 	l := open(t)
-	for range cap(l.working) {
-		l.working <- struct{}{}
-	}
-	for range cap(l.decoding) {
-		l.decoding <- struct{}{}
-	}
+	occupy(l.working)
+	occupy(l.decoding)
 	voice := tone(t, "a.ogg", 1, "-c:a", "libopus")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -294,12 +341,8 @@ func TestTooBusy(t *testing.T) {
 // TestStrangersTakeNoPlace: what came in is described while others have all places, and by its header alone.
 func TestStrangersUseNoSlot(t *testing.T) {
 	l := open(t)
-	for range cap(l.decoding) {
-		l.decoding <- struct{}{}
-	}
-	for range cap(l.working) {
-		l.working <- struct{}{}
-	}
+	occupy(l.decoding)
+	occupy(l.working)
 	for name, data := range map[string][]byte{
 		"a.png": pngOf(t, halves(30, 20)), "a.jpg": jpegOf(t, halves(30, 20)),
 		"a.webp": ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=30x20", "-frames:v", "1"),

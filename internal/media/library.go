@@ -22,6 +22,8 @@ import (
 
 	"parley"
 	"parley/internal/safehttp"
+	"parley/internal/store"
+	"parley/internal/wait"
 )
 
 // Limits on fetched files.
@@ -54,9 +56,9 @@ type Library struct {
 	fetcher *safehttp.Client
 	ffmpeg  string // its path, for tests; empty: from PATH
 
-	// Slots for expensive work.
-	working  chan struct{} // sounds
-	decoding chan struct{} // pictures
+	// Places for expensive work, which callers share fairly.
+	working  *wait.Turns // sounds
+	decoding *wait.Turns // pictures
 }
 
 // Error says why a file cannot be sent, in a sentence for the caller. Other errors of this package are the server's; if
@@ -79,7 +81,7 @@ func Open(config Config, policy safehttp.Policy) (*Library, error) {
 		dir: config.Dir, temp: filepath.Join(TempDir(config.Dir), NewKey()[:16]), config: config,
 		fetcher: policy.Client(safehttp.Options{Timeout: fetchTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
 
-		working: make(chan struct{}, runtime.GOMAXPROCS(0)), decoding: make(chan struct{}, decodeAtOnce),
+		working: wait.NewTurns(runtime.GOMAXPROCS(0)), decoding: wait.NewTurns(decodeAtOnce),
 	}
 	if config.Bucket == nil {
 		l.files = newDirectory(l.dir, TempDir(l.dir))
@@ -125,14 +127,14 @@ func (l *Library) Close() {
 	_ = os.RemoveAll(l.temp) // the next start removes it
 }
 
-func (l *Library) work(ctx context.Context, places chan struct{}, do func() error) error {
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-		return unpanicked(do)
-	case <-ctx.Done():
-		return tooBusy(ctx.Err())
+// work does expensive work of the caller, when it has a place.
+func (l *Library) work(ctx context.Context, places *wait.Turns, do func() error) error {
+	caller := store.Caller(ctx)
+	if err := places.Take(ctx, caller); err != nil {
+		return tooBusy(err)
 	}
+	defer places.Give(caller)
+	return unpanicked(do)
 }
 
 // tooBusy says that it is not the file's fault: the same request may do well later.

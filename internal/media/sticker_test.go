@@ -174,9 +174,7 @@ func costlyPNG(t *testing.T) []byte {
 // TestStickersAtOnce has a conversion wait while all slots are in use, and end with its request.
 func TestStickersAtOnce(t *testing.T) {
 	l := open(t)
-	for range cap(l.decoding) {
-		l.decoding <- struct{}{}
-	}
+	occupy(l.decoding)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	picture := pngOf(t, halves(10, 10))

@@ -101,6 +101,9 @@ func (db *DB) writing(do func(*Tx) error) func(*sqldb.Tx) error {
 // For returns a context whose reads count as those of a caller, such as a token. Callers share the connections for reading fairly.
 func For(ctx context.Context, caller string) context.Context { return sqldb.For(ctx, caller) }
 
+// Caller is the caller of [For]; empty: none.
+func Caller(ctx context.Context) string { return sqldb.Caller(ctx) }
+
 // Close waits for running transactions and closes the database. It may be called twice.
 func (db *DB) Close() error { return db.sql.Close() }
 

@@ -1,7 +1,8 @@
-// Package wait has the two ways of waiting that many goroutines share: for a time, and for a notification.
+// Package wait has the ways of waiting that many goroutines share: for a time, for a notification, and for a turn.
 //
 //   - Sleep never outlives its context.
 //   - Notify never blocks: notifications of a reader that has not looked yet are one.
+//   - Turns are fair to callers, however many of them one waits for.
 package wait
 
 import (

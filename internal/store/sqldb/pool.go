@@ -9,6 +9,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 const (
@@ -28,7 +29,7 @@ type pool struct {
 	open    func() (*connection, error)
 	observe func(error)      // receives the errors that mean that the database is unavailable
 	free    chan *connection // nil: a connection that is not open yet
-	turns   *turns           // of those who want one of them
+	turns   *wait.Turns      // of those who want one of them
 	ending  context.Context  // ends when the pool is closed
 	end     context.CancelFunc
 
@@ -36,7 +37,8 @@ type pool struct {
 }
 
 func newPool(size int, open func() (*connection, error), observe func(error)) *pool {
-	p := &pool{open: open, observe: observe, free: make(chan *connection, size), turns: newTurns(size), wait: readerWait, limit: readLimit}
+	p := &pool{open: open, observe: observe, free: make(chan *connection, size), turns: wait.NewTurns(size),
+		wait: readerWait, limit: readLimit}
 	p.ending, p.end = context.WithCancel(context.Background())
 	for range size {
 		p.free <- nil
@@ -100,13 +102,13 @@ func (p *pool) waitFree(ctx context.Context, name string) (*connection, error) {
 	if p.ending.Err() != nil {
 		return nil, unavailable(errClosed)
 	}
-	if p.turns.try(name) {
+	if p.turns.Try(name) {
 		return <-p.free, nil // there is one for each turn
 	}
 	waits, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	defer context.AfterFunc(p.ending, cancel)()
-	if err := p.turns.take(waits, name); err != nil {
+	if err := p.turns.Take(waits, name); err != nil {
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -121,7 +123,7 @@ func (p *pool) waitFree(ctx context.Context, name string) (*connection, error) {
 // giveBack returns a connection; nil: it is not open.
 func (p *pool) giveBack(c *connection, name string) {
 	p.free <- c
-	p.turns.give(name)
+	p.turns.Give(name)
 }
 
 // finish resets the statement and returns the connection, once. It waits for the current step, which ends with the

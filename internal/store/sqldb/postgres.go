@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"parley/internal/wait"
 )
 
 // writeLimit is how long one statement of the writer may take. Only a database that no longer answers reaches it.
@@ -22,7 +24,7 @@ const writeLimit = 30 * time.Second
 // postgres runs statements on PostgreSQL: on the pool for reading, or on the writer's own connection.
 type postgres struct {
 	pool   *pgxpool.Pool // nil: it is the writer
-	turns  *turns        // of those who want a connection of the pool
+	turns  *wait.Turns   // of those who want a connection of the pool
 	config *pgx.ConnConfig
 	conn   *pgx.Conn         // the writer's; nil or closed: it was lost
 	queue  *pgx.Batch        // statements of the writer that are sent with the next one
@@ -349,9 +351,9 @@ func (p *postgres) query(ctx context.Context, query string, args []any) (*postgr
 	waits, stop := context.WithTimeout(ctx, readerWait)
 	name := Caller(ctx)
 	var conn *pgxpool.Conn
-	if err = p.turns.take(waits, name); err == nil {
+	if err = p.turns.Take(waits, name); err == nil {
 		if conn, err = p.pool.Acquire(waits); err != nil {
-			p.turns.give(name)
+			p.turns.Give(name)
 		}
 	}
 	stop()
@@ -368,7 +370,7 @@ func (p *postgres) query(ctx context.Context, query string, args []any) (*postgr
 	end := func() {
 		cancel()
 		conn.Release()
-		p.turns.give(name)
+		p.turns.Give(name)
 	}
 	rows, err := conn.Query(limited, p.text(query), values...)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"parley/internal/socket"
+	"parley/internal/wait"
 )
 
 const (
@@ -80,7 +81,7 @@ func openPostgres(o Options) (write, read *postgres, err error) {
 	}
 	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 	setAfterConnect(config.ConnConfig)
-	read = &postgres{turns: newTurns(o.Readers)}
+	read = &postgres{turns: wait.NewTurns(o.Readers)}
 	if read.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		write.close()
 		return nil, nil, err

@@ -1,13 +1,12 @@
 package sqldb
 
 import (
-	"context"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"parley/internal/postgrestest"
+	"parley/internal/wait"
 )
 
 // TestReadersAreShared: a caller with many reads, some running and more waiting, does not make another wait behind them.
@@ -22,7 +21,7 @@ func TestPostgresReadersAreShared(t *testing.T) {
 func readersAreShared(t *testing.T, path string) {
 	const readers, many = 2, 60
 	db := openWith(t, Options{Path: path, Migrations: things, Readers: readers})
-	var turns *turns
+	var turns *wait.Turns
 	if db.reader.pg != nil {
 		turns = db.reader.pg.turns
 	} else {
@@ -30,12 +29,7 @@ func readersAreShared(t *testing.T, path string) {
 	}
 	waiting := func(n int) {
 		for {
-			turns.mu.Lock()
-			var all int
-			for _, queue := range turns.waiting {
-				all += len(queue)
-			}
-			turns.mu.Unlock()
+			all := turns.Waiting()
 			if all == n {
 				return
 			}
@@ -77,46 +71,4 @@ func readersAreShared(t *testing.T, path string) {
 		<-order
 	}
 	waiting(0)
-}
-
-// TestTurns: of callers that hold as many, each has its turn, and one that gives up leaves no trace.
-func TestTurns(t *testing.T) {
-	turns := newTurns(1)
-	if err := turns.take(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	order := map[chan struct{}]string{}
-	var queued []chan struct{}
-	for _, caller := range []string{"a", "a", "a", "b", "b", "c"} {
-		turn := turns.queue(caller)
-		order[turn], queued = caller, append(queued, turn)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, caller := range []string{"b", "gone"} {
-		if err := turns.take(ended, caller); err == nil {
-			t.Errorf("%s did not give up", caller)
-		}
-	}
-	var got []string
-	for last := "a"; len(queued) > 0; {
-		turns.give(last)
-		i := slices.IndexFunc(queued, func(c chan struct{}) bool {
-			select {
-			case <-c:
-				return true
-			default:
-				return false
-			}
-		})
-		last = order[queued[i]]
-		got, queued = append(got, last), slices.Delete(queued, i, i+1)
-	}
-	if want := []string{"a", "b", "c", "a", "b", "a"}; !slices.Equal(got, want) {
-		t.Errorf("the turns are %q, want %q", got, want)
-	}
-	turns.give("a")
-	if turns.free != 1 || len(turns.held)+len(turns.waiting)+len(turns.order) != 0 {
-		t.Errorf("something is left: %+v", turns)
-	}
 }

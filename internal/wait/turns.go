@@ -1,4 +1,4 @@
-package sqldb
+package wait
 
 import (
 	"context"
@@ -6,24 +6,9 @@ import (
 	"sync"
 )
 
-// callerKey is the key of a context value.
-type callerKey struct{}
-
-// For returns a context whose reads count as those of a caller, such as a token. Callers share the connections for reading fairly.
-// Reads without a caller are those of one more.
-func For(ctx context.Context, caller string) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller)
-}
-
-// Caller is the caller of [For]; empty: none.
-func Caller(ctx context.Context) string {
-	caller, _ := ctx.Value(callerKey{}).(string)
-	return caller
-}
-
-// turns decide who gets the next connection for reading: of the callers that wait, the one that holds the fewest, and of equal ones
-// the one that had no turn for the longest time. So one that asks for many does not make others wait behind all of them.
-type turns struct {
+// Turns decide who gets the next of some places, such as connections: of the callers that wait, the one that holds the fewest, and of
+// equal ones the one that had no turn for the longest time. So one that asks for many does not make others wait behind all of them.
+type Turns struct {
 	mu      sync.Mutex
 	free    int
 	held    map[string]int
@@ -31,12 +16,13 @@ type turns struct {
 	order   []string                   // the callers that wait
 }
 
-func newTurns(connections int) *turns {
-	return &turns{free: connections, held: map[string]int{}, waiting: map[string][]chan struct{}{}}
+// NewTurns returns the turns for so many places.
+func NewTurns(places int) *Turns {
+	return &Turns{free: places, held: map[string]int{}, waiting: map[string][]chan struct{}{}}
 }
 
-// try takes a connection if one is free.
-func (t *turns) try(caller string) bool {
+// Try takes a place if one is free.
+func (t *Turns) Try(caller string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.free == 0 {
@@ -47,8 +33,8 @@ func (t *turns) try(caller string) bool {
 	return true
 }
 
-// take waits for a connection, at most until ctx ends.
-func (t *turns) take(ctx context.Context, caller string) error {
+// Take waits for a place, at most until ctx ends.
+func (t *Turns) Take(ctx context.Context, caller string) error {
 	turn := t.queue(caller)
 	select {
 	case <-turn:
@@ -74,6 +60,16 @@ func (t *turns) take(ctx context.Context, caller string) error {
 	return ctx.Err()
 }
 
+// Waiting is how many wait for a place.
+func (t *Turns) Waiting() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, queue := range t.waiting {
+		n += len(queue)
+	}
+	return n
+}
+
 // taken is a turn that came at once.
 var taken = func() chan struct{} {
 	c := make(chan struct{})
@@ -81,8 +77,8 @@ var taken = func() chan struct{} {
 	return c
 }()
 
-// queue returns a channel that is closed when the caller has a connection.
-func (t *turns) queue(caller string) chan struct{} {
+// queue returns a channel that is closed when the caller has a place.
+func (t *Turns) queue(caller string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.free > 0 {
@@ -99,19 +95,19 @@ func (t *turns) queue(caller string) chan struct{} {
 }
 
 // leave removes a caller that no longer waits.
-func (t *turns) leave(caller string) {
+func (t *Turns) leave(caller string) {
 	delete(t.waiting, caller)
 	t.order = slices.DeleteFunc(t.order, func(c string) bool { return c == caller })
 }
 
-// give returns a caller's connection, which the next one gets.
-func (t *turns) give(caller string) {
+// Give returns a caller's place, which the next one gets.
+func (t *Turns) Give(caller string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pass(caller)
 }
 
-func (t *turns) pass(caller string) {
+func (t *Turns) pass(caller string) {
 	if t.held[caller]--; t.held[caller] == 0 {
 		delete(t.held, caller)
 	}
