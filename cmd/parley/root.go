@@ -73,7 +73,7 @@ func newRoot(c *cli) *cobra.Command {
 		c.logs(), c.requests(), c.mcp())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
 	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.audit(), c.alert(), c.session(),
-		c.config(), c.backup(), c.restore(), c.migrate())
+		c.config(), c.backup(), c.restore(), c.migrate(), c.secret())
 	for _, cmd := range root.Commands() {
 		if slices.Contains(withProfile, cmd.Name()) {
 			settingFlags(cmd.PersistentFlags(), keyProfile)

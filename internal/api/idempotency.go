@@ -242,6 +242,10 @@ func responseContext(key *parley.StoredResponse) string {
 
 // replay returns the stored response, if the request is the same.
 func (s *server) replay(stored parley.StoredResponse, r *request) (response, error) {
+	if len(stored.Fingerprint) == 0 {
+		return response{}, parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was accepted before the server's secret key was "+
+			"rotated, and cannot be compared with this one. See whether it was done; if not, send it with a new Idempotency-Key.")
+	}
 	if !s.matches(stored, r) {
 		return response{}, parley.InvalidField(keyHeader,
 			"Idempotency-Key was used for another request in the last 24 hours. Use a new key, or send the same request.")

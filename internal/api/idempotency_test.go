@@ -500,3 +500,20 @@ func TestKeysEndAfterADay(t *testing.T) {
 		t.Error("a day later the key still counts")
 	}
 }
+
+// TestKeyAfterRotation retries a request after the secret key was replaced. Nobody can say that it is the same, so it is not done again.
+func TestKeyAfterRotation(t *testing.T) {
+	e := newEnv(t)
+	body := m{"contact_id": ayu, "message": "once"}
+	e.call("POST", "/api/send-message/text", e.main, body, keyName, "order 17").want(t, 200)
+	if _, err := e.config.Store.EndKeyed(t.Context(), time.Time{}, time.Now(), func(*store.Tx, store.Ended) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	again := e.call("POST", "/api/send-message/text", e.main, body, keyName, "order 17")
+	if again.StatusCode != http.StatusConflict || !strings.Contains(again.text, "before the server's secret key was rotated") {
+		t.Errorf("%d %s", again.StatusCode, again.text)
+	}
+	if n := e.count("/api/chat/detail?contact_id=" + ayu); n != 1 {
+		t.Errorf("%d messages were sent", n)
+	}
+}

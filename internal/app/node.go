@@ -106,7 +106,7 @@ func (s *server) joinCluster(ctx context.Context) error {
 	if err := s.cfg.checkKeyFile(stored); err != nil {
 		return err
 	}
-	keyring, err := encrypt.OpenKeyFile(s.cfg.keyFile())
+	keyring, err := encrypt.OpenKeyFile(s.cfg.KeyFile())
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (s *server) joinCluster(ctx context.Context) error {
 		return err
 	}
 	s.node = cluster.New(cluster.Config{
-		Database: s.cfg.Database, URL: s.nodeURL, Version: s.cfg.Version, KeyPrint: keyPrint(keyring), Log: s.log, Metrics: s.metrics,
+		Database: s.cfg.Database, URL: s.nodeURL, Version: s.cfg.Version, Keys: keyPrints(keyring), Log: s.log, Metrics: s.metrics,
 		Joined:   func(int64) { wait.Notify(s.joined) },
 		Acquired: s.channelsChanged,
 		Changed:  func() { wait.Notify(s.changed) },

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -34,13 +33,16 @@ var errBackupOfNode = parley.Errorf(parley.BadRequest, BackupOfNode)
 // ShownDatabase is the address of a database without its password.
 func ShownDatabase(address string) string { return sqldb.Redacted(address) }
 
-// keyFile is the file with the key that all nodes share.
-func (c Config) keyFile() string { return cmp.Or(c.SecretKeyFile, c.DataDir.Key()) }
+// KeyFile is the file with the key that all nodes share.
+func (c Config) KeyFile() string { return cmp.Or(c.SecretKeyFile, c.DataDir.Key()) }
 
-// keyPrint is the fingerprint of the oldest key: newer ones may be added.
-func keyPrint(keyring *encrypt.Keyring) []byte {
-	keys := keyring.Derive("fingerprint of the key file")
-	return keys[len(keys)-1][:16]
+// keyPrints are the fingerprints of the lines of a key file.
+func keyPrints(keyring *encrypt.Keyring) [][]byte {
+	prints := keyring.Derive("fingerprint of the key file")
+	for i := range prints {
+		prints[i] = prints[i][:16]
+	}
+	return prints
 }
 
 // examineNodes checks the database and the nodes on it; nothing if the database is a file.
@@ -90,7 +92,7 @@ func (c Config) inspect(ctx context.Context) ([]doctor.Finding, []doctor.Node, e
 	if len(found.Nodes) == 0 { // there may be no key yet, and opening it would make one
 		return findings, nil, nil
 	}
-	keyring, err := encrypt.OpenKeyFile(c.keyFile())
+	keyring, err := encrypt.OpenKeyFile(c.KeyFile())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,7 +110,7 @@ func (c Config) explainDatabase(err error) error {
 
 // checkKeyFile returns an error if the key file is not the one that the database was made with; stored may be nil.
 func (c Config) checkKeyFile(stored []byte) error {
-	path := c.keyFile()
+	path := c.KeyFile()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if stored == nil && c.SecretKeyFile == "" {
 			return nil // the first node creates it
@@ -120,7 +122,7 @@ func (c Config) checkKeyFile(stored []byte) error {
 	if err != nil {
 		return err
 	}
-	if stored != nil && !bytes.Equal(stored, keyPrint(keyring)) {
+	if stored != nil && !cluster.HasKey(keyPrints(keyring), stored) {
 		return &DataError{fmt.Sprintf("%s is not the key that this database was made with. Copy secret.key from the data directory "+
 			"of another node. Nothing was changed.", path)}
 	}

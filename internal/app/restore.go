@@ -284,7 +284,7 @@ func RestorePostgres(ctx context.Context, c Config, before string, log *slog.Log
 	if err := c.checkKeyFile(state.KeyPrint); err != nil {
 		return Restored{}, err
 	}
-	keyring, err := encrypt.OpenKeyFile(c.keyFile())
+	keyring, err := encrypt.OpenKeyFile(c.KeyFile())
 	if err != nil {
 		return Restored{}, err
 	}

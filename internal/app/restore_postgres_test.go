@@ -24,7 +24,7 @@ func TestPostgresRestore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := Config{DataDir: Dir(t.TempDir()), Database: server.Schema(t)}
 			before := server.Schema(t)
-			keyring, err := encrypt.OpenKeyFile(c.keyFile())
+			keyring, err := encrypt.OpenKeyFile(c.KeyFile())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -139,13 +139,13 @@ func (s *Secrets) Rotate(
 }
 
 func (s *Secrets) decrypt(stored parley.SigningSecret) (Keys, error) {
-	secret, err := s.keyring.Decrypt(stored.Encrypted, secretContext(stored.Owner))
+	secret, err := s.keyring.Decrypt(stored.Encrypted, SecretContext(stored.Owner))
 	if err != nil {
 		return Keys{}, fmt.Errorf("secret of %s: %w", stored.Owner, err)
 	}
 	keys := Keys{Secret: string(secret)}
 	if stored.OldEncrypted != nil && time.Now().Before(stored.OldUntil) {
-		old, err := s.keyring.Decrypt(stored.OldEncrypted, secretContext(stored.Owner))
+		old, err := s.keyring.Decrypt(stored.OldEncrypted, SecretContext(stored.Owner))
 		if err != nil {
 			return Keys{}, fmt.Errorf("old secret of %s: %w", stored.Owner, err)
 		}
@@ -164,7 +164,7 @@ func (s *Secrets) newSecret(owner parley.SecretOwner) (string, parley.SigningSec
 	b := make([]byte, secretSize)
 	rand.Read(b) // never fails
 	secret := secretPrefix + base64.StdEncoding.EncodeToString(b)
-	return secret, parley.SigningSecret{Owner: owner, Encrypted: s.keyring.Encrypt([]byte(secret), secretContext(owner))}
+	return secret, parley.SigningSecret{Owner: owner, Encrypted: s.keyring.Encrypt([]byte(secret), SecretContext(owner))}
 }
 
 // Reencrypt encrypts a stored secret with another keyring.
@@ -173,17 +173,17 @@ func Reencrypt(stored parley.SigningSecret, from, to *encrypt.Keyring) (parley.S
 		if *encrypted == nil {
 			continue
 		}
-		secret, err := from.Decrypt(*encrypted, secretContext(stored.Owner))
+		secret, err := from.Decrypt(*encrypted, SecretContext(stored.Owner))
 		if err != nil {
 			return parley.SigningSecret{}, fmt.Errorf("secret of %s: %w", stored.Owner, err)
 		}
-		*encrypted = to.Encrypt(secret, secretContext(stored.Owner))
+		*encrypted = to.Encrypt(secret, SecretContext(stored.Owner))
 	}
 	return stored, nil
 }
 
-// secretContext binds an encrypted secret to its owner.
-func secretContext(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
+// SecretContext binds an encrypted secret to its owner.
+func SecretContext(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
 
 func keyOf(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)

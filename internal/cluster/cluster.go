@@ -14,6 +14,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,8 @@ type Node struct {
 	StartedAt time.Time
 	ExpiresAt time.Time
 	Shards    int
-	Self      bool // this process
+	Keys      [][]byte // fingerprints of the lines of its secret.key; only [RunningNodes] reads them
+	Self      bool     // this process
 }
 
 // Membership says what this process serves.
@@ -98,7 +100,7 @@ type Config struct {
 	Database string // its address
 	URL      string // where other nodes reach this one; empty: nowhere
 	Version  string
-	KeyPrint []byte // a fingerprint of the secret key, which all nodes must share
+	Keys     [][]byte // fingerprints of the lines of secret.key; nodes share a line, and the first one encrypts
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // nil: no metrics
 
@@ -192,23 +194,42 @@ func (c *Cluster) Join(ctx context.Context, db *store.DB) error {
 	return nil
 }
 
-// checkKey makes sure that all nodes have the same key. The first node stores the fingerprint of its key.
+// checkKey makes sure that the file has the key of the database, and that running nodes can read what this one encrypts and the other
+// way round. The first node stores the fingerprint of its oldest key.
 func (c *Cluster) checkKey(ctx context.Context) error {
 	var print []byte
 	err := c.conn.QueryRow(ctx, `WITH first AS (INSERT INTO cluster (one, shards, key_print) VALUES (1, $1, $2)
 		ON CONFLICT DO NOTHING RETURNING key_print)
-		SELECT key_print FROM first UNION ALL SELECT key_print FROM cluster LIMIT 1`, Shards, c.KeyPrint).Scan(&print)
+		SELECT key_print FROM first UNION ALL SELECT key_print FROM cluster LIMIT 1`, Shards, c.Keys[len(c.Keys)-1]).Scan(&print)
 	if err != nil {
 		return fmt.Errorf("read the fingerprint of the secret key: %w", err)
 	}
-	if !slices.Equal(print, c.KeyPrint) {
+	if !HasKey(c.Keys, print) {
 		return ErrOtherKey
+	}
+	nodes, err := runningNodes(ctx, c.conn)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if !HasKey(n.Keys, c.Keys[0]) || !HasKey(c.Keys, n.Keys[0]) {
+			return fmt.Errorf("%w: node %d at %s", ErrSkippedKey, n.ID, n.URL)
+		}
 	}
 	return nil
 }
 
-// ErrOtherKey is the error of a node whose secret.key is not that of the other nodes.
-var ErrOtherKey = errors.New("secret.key is not the one that this database was made with: copy the file from another node")
+// HasKey reports whether a key is among others, by their fingerprints.
+func HasKey(keys [][]byte, key []byte) bool {
+	return slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
+}
+
+// Errors of a node whose secret.key is not that of the other nodes.
+var (
+	ErrOtherKey   = errors.New("secret.key is not the one that this database was made with: copy the file from another node")
+	ErrSkippedKey = errors.New("the first line of secret.key is not in the file of another node, or the other way round: " +
+		"give all nodes the file of the step before and restart them first")
+)
 
 // insert adds the row of this node. A node that was drained before it lost its row stays drained.
 func (c *Cluster) insert(ctx context.Context) error {
@@ -216,8 +237,8 @@ func (c *Cluster) insert(ctx context.Context) error {
 	defer cancel()
 	began := time.Now()
 	var id int64
-	err := c.conn.QueryRow(ctx, `INSERT INTO node (url, version, draining, expires_at) VALUES ($1, $2, $3, now() + $4) RETURNING id`,
-		c.URL, c.Version, c.Draining(), lease).Scan(&id)
+	err := c.conn.QueryRow(ctx, `INSERT INTO node (url, version, draining, keys, expires_at) VALUES ($1, $2, $3, $4, now() + $5)
+		RETURNING id`, c.URL, c.Version, c.Draining(), c.Keys, lease).Scan(&id)
 	if err != nil {
 		return fmt.Errorf("join the cluster: %w", err)
 	}

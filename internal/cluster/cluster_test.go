@@ -43,7 +43,7 @@ func joinAt(t *testing.T, address, url string) *node {
 	t.Helper()
 	n := &node{}
 	n.Cluster = cluster.New(cluster.Config{
-		Database: address, URL: url, Version: "test", KeyPrint: []byte("print"),
+		Database: address, URL: url, Version: "test", Keys: [][]byte{[]byte("print")},
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Changed:  func() {},
 		Acquired: func(context.Context) error { return nil },
@@ -121,7 +121,8 @@ func TestCluster(t *testing.T) {
 	t.Run("another key is refused", func(t *testing.T) {
 		address := server.Schema(t)
 		n := join(t, address)
-		other := cluster.New(cluster.Config{Database: address, Version: "test", KeyPrint: []byte("another"), Log: slog.New(slog.DiscardHandler)})
+		other := cluster.New(cluster.Config{Database: address, Version: "test", Keys: [][]byte{[]byte("another")},
+			Log: slog.New(slog.DiscardHandler)})
 		if err := other.Join(t.Context(), n.db); !errors.Is(err, cluster.ErrOtherKey) {
 			t.Errorf("got %v", err)
 		}

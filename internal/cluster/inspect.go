@@ -84,3 +84,43 @@ func StoredKeyPrint(ctx context.Context, database string) (print []byte, err err
 	}
 	return print, err
 }
+
+// RunningNodes reads the nodes that run now, with their keys.
+func RunningNodes(ctx context.Context, database string) (nodes []Node, err error) {
+	err = withConn(ctx, database, func(ctx context.Context, conn *pgx.Conn) error {
+		nodes, err = runningNodes(ctx, conn)
+		return err
+	})
+	return nodes, err
+}
+
+func runningNodes(ctx context.Context, conn *pgx.Conn) ([]Node, error) {
+	rows, err := conn.Query(ctx, `SELECT id, url, keys, started_at FROM node WHERE expires_at > now() AND cardinality(keys) > 0 ORDER BY id`)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of the nodes: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (n Node, err error) {
+		err = row.Scan(&n.ID, &n.URL, &n.Keys, &n.StartedAt)
+		return n, err
+	})
+}
+
+// SetKeyPrint stores the fingerprint of the secret key that replaced the one that the database was made with.
+func SetKeyPrint(ctx context.Context, database string, print []byte) error {
+	return withConn(ctx, database, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `UPDATE cluster SET key_print = $1`, print)
+		return err
+	})
+}
+
+// withConn runs do in a session of its own.
+func withConn(ctx context.Context, database string, do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*callLimit)
+	defer cancel()
+	conn, err := sqldb.ConnectPostgres(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	return do(ctx, conn)
+}

@@ -7,6 +7,7 @@
 package encrypt
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -17,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -78,18 +80,37 @@ func create(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	return (&Keyring{keys: []key{randomKey()}}).write(path, func(draft string) error {
+		if err := os.Link(draft, path); !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// Save replaces a key file as a whole: after a crash it is the old one or the new one.
+func (s *Keyring) Save(path string) error {
+	if err := s.write(path, func(draft string) error { return os.Rename(draft, path) }); err != nil {
+		return fmt.Errorf("write key file: %w", err)
+	}
+	return nil
+}
+
+// write writes the keys to a draft with mode 0600 beside the file, and places it.
+func (s *Keyring) write(path string, place func(draft string) error) error {
 	draft, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(draft.Name())
-	secret := make([]byte, keySize)
-	rand.Read(secret) // never fails
-	_, err = draft.WriteString(base64.StdEncoding.EncodeToString(secret) + "\n")
+	for _, k := range s.keys {
+		_, failed := draft.WriteString(base64.StdEncoding.EncodeToString(k.secret) + "\n")
+		err = errors.Join(err, failed)
+	}
 	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(draft.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := place(draft.Name()); err != nil {
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(path)) // sync it, or a power failure may lose the file and every secret
@@ -97,6 +118,29 @@ func create(path string) error {
 		return err
 	}
 	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// Len is how many keys there are.
+func (s *Keyring) Len() int { return len(s.keys) }
+
+// WithNext adds a new key below the others: it decrypts, and does not encrypt yet.
+func (s *Keyring) WithNext() *Keyring {
+	return &Keyring{keys: append(slices.Clone(s.keys), randomKey())}
+}
+
+// LastFirst moves the last key above the others: it encrypts from now on.
+func (s *Keyring) LastFirst() *Keyring {
+	last := len(s.keys) - 1
+	return &Keyring{keys: append([]key{s.keys[last]}, s.keys[:last]...)}
+}
+
+// OnlyFirst removes all keys but the one that encrypts.
+func (s *Keyring) OnlyFirst() *Keyring { return &Keyring{keys: slices.Clone(s.keys[:1])} }
+
+func randomKey() key {
+	secret := make([]byte, keySize)
+	rand.Read(secret) // never fails
+	return newKey(secret)
 }
 
 func parse(text string) (*Keyring, error) {
@@ -155,6 +199,18 @@ func (s *Keyring) Decrypt(encrypted []byte, context string) ([]byte, error) {
 		}
 	}
 	return nil, ErrDecrypt
+}
+
+// Reencrypt encrypts with the first key what another one encrypted. It returns nil if the first one did.
+func (s *Keyring) Reencrypt(encrypted []byte, context string) ([]byte, error) {
+	if bytes.HasPrefix(encrypted, append([]byte{version}, s.keys[0].id[:]...)) {
+		return nil, nil
+	}
+	plain, err := s.Decrypt(encrypted, context)
+	if err != nil {
+		return nil, err
+	}
+	return s.Encrypt(plain, context), nil
 }
 
 // Derive returns an independent 32-byte key for a purpose from each key of the file, newest first.

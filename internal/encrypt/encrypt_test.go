@@ -171,3 +171,44 @@ func TestDerive(t *testing.T) {
 		t.Error("what was made with the old key cannot be checked any more")
 	}
 }
+
+// TestSavedRotation takes a key file through the steps of a rotation, each of which can read what the one before encrypted.
+func TestSavedRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	old := open(t, path)
+	text := old.Encrypt([]byte("x"), "c")
+	save := func(k *Keyring) *Keyring {
+		t.Helper()
+		if err := k.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, path) // refuses a file that others can read
+	}
+	next := save(old.WithNext())
+	if same, err := next.Reencrypt(text, "c"); same != nil || err != nil {
+		t.Errorf("the new key encrypts before its time: %v", err)
+	}
+	first := save(next.LastFirst())
+	if _, err := first.Reencrypt(text, "another"); !errors.Is(err, ErrDecrypt) {
+		t.Errorf("it was encrypted again for another context: %v", err)
+	}
+	again, err := first.Reencrypt(text, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	only := save(first.OnlyFirst())
+	if plain, err := only.Decrypt(again, "c"); string(plain) != "x" || err != nil {
+		t.Errorf("the new key decrypts %q, %v", plain, err)
+	}
+	if plain, err := next.Decrypt(again, "c"); string(plain) != "x" || err != nil {
+		t.Errorf("a node that has only prepared decrypts %q, %v", plain, err)
+	}
+	for _, text := range [][]byte{text, old.Encrypt([]byte("x"), "c")} {
+		if _, err := only.Decrypt(text, "c"); !errors.Is(err, ErrDecrypt) {
+			t.Errorf("the old key is still accepted: %v", err)
+		}
+	}
+	if old.Len() != 1 || next.Len() != 2 || only.Len() != 1 {
+		t.Errorf("%d, %d and %d keys", old.Len(), next.Len(), only.Len())
+	}
+}

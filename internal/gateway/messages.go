@@ -165,7 +165,8 @@ type resendContent struct {
 	Secret bool            `json:"secret,omitempty"` // it is a one-time code
 }
 
-func resendContext(code parley.ChannelCode) string { return "resend of " + string(code) }
+// ResendContext binds a text that may be sent again to its channel.
+func ResendContext(code parley.ChannelCode) string { return "resend of " + string(code) }
 
 // encryptForResend encrypts a message whose channel stores no text: for a few days a device that could not read it may
 // request it again. Files are not stored, and simulated phones never request a message again.
@@ -183,11 +184,11 @@ func (a *account) encryptForResend(m *parley.Message) []byte {
 		a.g.Log.Error("encode a message for a resend", "channel", a.code, "error", err)
 		return nil
 	}
-	return a.g.Keyring.Encrypt(whole, resendContext(a.code))
+	return a.g.Keyring.Encrypt(whole, ResendContext(a.code))
 }
 
 func (a *account) decryptResend(encrypted []byte) (parley.Content, error) {
-	whole, err := a.g.Keyring.Decrypt(encrypted, resendContext(a.code))
+	whole, err := a.g.Keyring.Decrypt(encrypted, ResendContext(a.code))
 	if err != nil {
 		return nil, fmt.Errorf("decrypt a message for a resend: %w", err)
 	}

@@ -77,8 +77,10 @@ func (l *Library) checkOwner(ctx context.Context) error {
 		return l.write(ctx, ownerFile, []byte(ours[0]))
 	case err != nil:
 		return err
-	case slices.Contains(ours, strings.TrimSpace(string(owner))):
+	case strings.TrimSpace(string(owner)) == ours[0]:
 		return nil
+	case slices.Contains(ours, strings.TrimSpace(string(owner))): // the key was rotated, and the older one may be removed soon
+		return l.write(ctx, ownerFile, []byte(ours[0]))
 	}
 	return errorf("The files in %s belong to another installation: it was started with another secret.key. Set another place with "+
 		"--media: each installation needs its own.", l)

@@ -136,13 +136,13 @@ func (r Reader) credentials(role, signedBy string, audited bool) (c Credentials,
 	return c, errors.Join(tokens, secrets, err)
 }
 
-// Ended is what [DB.EndRestored] did.
+// Ended is what [DB.EndRestored] or [DB.EndKeyed] did.
 type Ended struct {
 	Sessions   int64 // of the console
 	Tickets    int64 // links for console sign-in and pairing
 	Codes      int64
 	LoginLinks int64
-	Keys       int64                // idempotency keys without a response
+	Keys       int64                // idempotency keys without a response, or whose requests cannot be compared
 	Revoked    []parley.Token       // revoked since the backup
 	Lowered    []parley.Token       // with the lower role and the earlier expiry that they got since the backup
 	Rotated    []parley.SecretOwner // whose secrets were rotated since the backup
@@ -256,7 +256,7 @@ func (t *Tx) keepAudit(ctx context.Context, e *Ended, present []parley.AuditEntr
 
 // endOpen expires or deletes everything that is open.
 func (t *Tx) endOpen(e *Ended, response parley.StoredResponse, now time.Time) error {
-	expired, at := int64(parley.OTPStatusExpired), millis(now)
+	at := millis(now)
 	for _, step := range []struct {
 		count *int64
 		query string
@@ -264,8 +264,6 @@ func (t *Tx) endOpen(e *Ended, response parley.StoredResponse, now time.Time) er
 	}{
 		{&e.Sessions, `DELETE FROM ticket WHERE purpose = $1 AND used_at = 0 AND expires_at > $2`, []any{string(parley.SessionTicket), at}},
 		{&e.Tickets, `DELETE FROM ticket WHERE used_at = 0 AND expires_at > $1`, []any{at}},
-		{&e.Codes, `UPDATE otp_code SET status = $1, ended_at = $2, encrypted = NULL WHERE status = 0`, []any{expired, at}},
-		{&e.LoginLinks, `UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL WHERE status = 0`, []any{expired, at}},
 		{&e.Keys, `UPDATE idempotency SET status_code = $1, content_type = $2, body = $3 WHERE status_code = 0`,
 			[]any{int64(response.StatusCode), response.ContentType, response.Body}},
 	} {
@@ -274,7 +272,7 @@ func (t *Tx) endOpen(e *Ended, response parley.StoredResponse, now time.Time) er
 			return err
 		}
 	}
-	return nil
+	return t.endOTPs(e, time.Time{}, now)
 }
 
 // limitRestored takes from a token what was taken from it since the backup: it stays revoked, or gets the lower role and the earlier
