@@ -20,7 +20,7 @@ export const routes = [
   { name: 'login', path: '/login', load: () => import('./pages/login.js'), bare: true },
 ];
 
-export const notFound = { name: 'notfound', path: '', load: () => import('./pages/notfound.js') };
+const notFound = { name: 'notfound', path: '', load: () => import('./pages/notfound.js') };
 
 /** Finds the route of a path below /console, with its parameters. */
 export function match(path) {

@@ -60,40 +60,34 @@ const ask = async (code) => {
   try { learn([(await api.get(`/manage/channels/${encodeURIComponent(code)}`)).data]); } catch { /* its own page says that there is none */ }
 };
 
-/** The code that the picker in the top bar filters by, or ''. On the page of one channel it is that one. */
+/** The code that the top bar filters by, or ''. On the page of one channel it is that one. */
 export const selected = computed(() => (matched.value.name === 'channel' ? matched.value.params.code : query.value.channel) || '');
 export const select = (code) => setQuery({ channel: code || null });
 
-/**
- * A channel for what needs one: the picked one, else a sandbox channel that works, else the only one there is. A real
- * channel among several is never chosen by itself.
- */
+/** A channel for what needs one: the picked one, else a sandbox channel that works, else the only one there is. */
 export const chosen = computed(() => (selected.value ? known.value.get(selected.value)
   : sandboxes.value.find((channel) => channel.status === 'WORKING') || sandboxes.value[0] || (fleet.value?.all === 1 ? known.value.get(firsts.value[0]) : undefined)));
 
-/**
- * The channel that a form begins with: as chosen, but beside a real channel none that was not picked. A message that is meant
- * for a customer must not end on a simulated phone, nor a trial on a real one.
- */
+/** The channel that a form begins with. Beside a real channel it must be picked. */
 export const formChannel = computed(() => (selected.value || !fleet.value?.real || fleet.value.all === 1 ? chosen.value : undefined));
 
-/** The channel that the page is about, or undefined: that of the open conversation, or the picked one. */
+/** The channel that the page is about: that of the open conversation, or the picked one. */
 export const shownChannel = computed(() => known.value.get((matched.value.name === 'conversations' && matched.value.params.code) || selected.value));
 
-/** Whether nothing that is done here can reach a real phone. The shown channel decides, or all of them. Simulated phones are never real. */
+/** Whether nothing done here can reach a real phone: the shown channel decides, or all of them. */
 export const sandboxOnly = computed(() => {
   if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return fleet.value ? fleet.value.real < fleet.value.all : boot.band === 'sandbox';
   if (shownChannel.value) return shownChannel.value.network === 'sandbox';
   return fleet.value ? fleet.value.real === 0 : boot.band === 'sandbox';
 });
 
-/** What the band shows: sandbox, live, or plain until it is known. */
+/** What the band shows; plain until it is known. */
 export const band = computed(() => (!fleet.value && !shownChannel.value && boot.band === 'plain' ? 'plain' : sandboxOnly.value ? 'sandbox' : 'live'));
 
-/** How many faults of the simulated network are on now; the band shows it, but not over a real channel. */
+/** How many faults are on now; the band shows it, but not over a real channel. */
 export const faults = computed(() => (shownChannel.value && shownChannel.value.network !== 'sandbox' ? 0 : fleet.value?.faults || 0));
 
-/** What this session may do: viewer, support, operator or owner; '' until it is known. */
+/** What this session may do; '' until it is known. */
 export const role = signal(boot.role || '');
 export const roles = ['viewer', 'support', 'operator', 'owner'];
 export const may = (least) => roles.indexOf(role.value) >= roles.indexOf(least);

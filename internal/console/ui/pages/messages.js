@@ -1,7 +1,7 @@
 // What was sent and received, as it happens: found by a filter, and each with its whole story.
 import { html, useEffect, useMemo, useState } from '../view.js';
 import { href, matched, query, setQuery } from '../router.js';
-import { channelsLoaded, several, selected, chosen, formChannel, kept, lineOf, masked, channelBy, sandboxes } from '../state.js';
+import { channelsLoaded, several, selected, formChannel, kept, lineOf, masked, channelBy, sandboxes } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, textsReady, duration } from '../i18n.js';
 import { Head, Empty, Failed, Loading, Note } from '../parts/card.js';
@@ -67,7 +67,7 @@ export default function Page() {
     <${SendDialog} onSent=${feed.refresh} />`;
 }
 
-// The reader may have gone on to another page meanwhile, whose address it is then.
+// The reader may be on another page by now.
 const find = (text) => { if (matched.value.name === 'messages') setQuery({ q: text }, { replace: true }); };
 
 function copyFocused(rows) {
@@ -76,7 +76,7 @@ function copyFocused(rows) {
   return row ? copyText(row.message_id, t('id')) : false;
 }
 
-// What the drawer shows brings the drawings of the phone with it: it is fetched when the list is there.
+// It brings the drawings of the phone with it, so it is fetched after the list.
 function useDetail(wanted) {
   const [part, setPart] = useState({});
   const now = Boolean(wanted);
@@ -98,11 +98,11 @@ function useFullKey(id, rows) {
     const name = (code) => { if (query.peek().open === id && matched.peek().name === 'messages') setQuery({ open: `${code}.${id}` }, { replace: true }); };
     const row = rows.find((one) => one.message_id === id || one.id === id);
     if (row) { name(row.channel); return; }
-    api.get('/manage/find', { query: { id, channel: selected.peek() } }).then(({ data }) => name(data.find((one) => one.message)?.channel || selected.peek() || chosen.peek()?.code || 'unknown')).catch(() => {});
+    api.get('/manage/find', { query: { id, channel: selected.peek() } }).then(({ data }) => name(data.find((one) => one.message)?.channel || selected.peek() || formChannel.peek()?.code || 'unknown')).catch(() => {});
   }, [id, rows]);
 }
 
-// There is always a line, so that the filter stays where it is while somebody types in it.
+// Always a line, so that the filter does not move while somebody types.
 function lead(rows, q, more) {
   if (!rows) return '\u00a0';
   const out = leftOut(q);
@@ -174,7 +174,7 @@ function empty(q) {
 const close = () => setQuery({ send: null, to: null, from: null, reply: null });
 
 /** The dialog that ?send= opens; ?to=, ?from= and ?reply= fill it in. */
-export function SendDialog({ onSent }) {
+function SendDialog({ onSent }) {
   const { send, to, from, reply } = query.value;
   if (!send || !channelsLoaded.value) return null;
   return html`<${Dialog} open title=${t('send')} onClose=${close}><${SendForm} to=${to} from=${from} reply=${reply} onSent=${onSent} /><//>`;

@@ -28,7 +28,7 @@ export function asBubble(m) {
 }
 
 /** The web addresses in a text, in their order. */
-export const linksIn = (text) => (text.match(/\bhttps?:\/\/[^\s<>"]+[^\s<>"'.,;:!?)\]*_~]/g) || []).filter((link) => URL.canParse(link)).slice(0, 50);
+const linksIn = (text) => (text.match(/\bhttps?:\/\/[^\s<>"]+[^\s<>"'.,;:!?)\]*_~]/g) || []).filter((link) => URL.canParse(link)).slice(0, 50);
 
 // Of all that looks like a code, what very likely is one: digits of an order are not worth a button.
 const likelyCodes = (m) => (masked.value ? [] : m.codes.filter((code) => code.length > 5 || /\b(code|kode|otp|pin|sandi|token|senha|código)\b/i.test(m.body) || m.body.trim() === code).slice(0, 3));

@@ -51,7 +51,7 @@ export function Form({ form, children, ...rest }) {
 }
 
 /** What is wrong with the whole, or with a field that the form does not show. */
-export function FormError({ form }) {
+function FormError({ form }) {
   if (!form.error) return null;
   const at = (shown) => Object.entries(form.errors).filter(([path]) => form.paths.has(path) === shown).flatMap(([, list]) => list);
   const said = at(true); // one field may belong to two fields of the server

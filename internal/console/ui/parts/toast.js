@@ -4,7 +4,7 @@ import { Icon } from './icon.js';
 import { IconButton } from './button.js';
 import { texts } from '../i18n.js';
 
-export const toasts = signal([]);
+const toasts = signal([]);
 export const spoken = signal('');
 let count = 0;
 

@@ -158,7 +158,7 @@ function Open() {
 
 // The list of keys that work here.
 
-export function Keys({ name }) {
+function Keys({ name }) {
   return html`<span class="keys">${name.split(' ').map((key) => html`<kbd key=${key}>${keyName(key)}</kbd>`)}</span>`;
 }
 

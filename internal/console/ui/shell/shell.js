@@ -45,7 +45,7 @@ function Dock() {
 
 // Shows the page of the address. Its code is loaded on first use; until then the old page stays.
 
-export function Outlet() {
+function Outlet() {
   const wanted = matched.value;
   const [shown, setShown] = useState({});
   const first = useRef(true);
