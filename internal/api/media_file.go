@@ -30,8 +30,15 @@ var errNoFile = parley.Errorf(parley.NotFound, "This message has no file, or its
 
 var errNoMedia = parley.Errorf(parley.NotFound, "This channel has no such file.")
 
-// readFile serves the file of a message of the channel. The error for a file of another channel is that for no file.
+// readFile serves the file of a message of the channel, or an upload. The error for a file of another channel is that for no file.
 func (s *server) readFile(ctx context.Context, r *request) (response, error) {
+	if key, isUpload := mediaID(r).UploadKey(); isUpload {
+		u, err := s.Store.Upload(ctx, r.channel.Code, key)
+		if err != nil {
+			return response{}, notFoundAs(err, errNoMedia)
+		}
+		return s.serveFile(ctx, r, &parley.Media{Key: u.File, MIME: u.MIME, Filename: u.Filename, Size: u.Size})
+	}
 	m, err := s.messageOfFile(ctx, mediaID(r))
 	if err == nil && m.Channel != r.channel.Code {
 		err = errNoMedia

@@ -88,6 +88,12 @@ func TestUpload(t *testing.T) {
 			t.Errorf("%s: %s", what, r.text)
 		}
 		id := data["id"].(string)
+		if r := e.call("GET", "/api/media/"+id, e.main, nil); r.text != string(picture) || r.Header.Get("Content-Type") != "image/png" {
+			t.Errorf("%s: read back %d, %d bytes, %v", what, r.StatusCode, len(r.text), r.Header)
+		}
+		if r := e.call("GET", "/api/media/"+id, e.second, nil); r.StatusCode != 404 {
+			t.Errorf("%s: another channel reads it: %d", what, r.StatusCode)
+		}
 		sent := e.call("POST", "/api/send-message/image", e.main, m{"contact_id": ayu, "file": m{"url": id}}).want(t, 200)
 		if said := sent["message"].(m); said["image"] != id || said["details"].(m)["width"] != "12" {
 			t.Errorf("%s: sent %v", what, sent)
