@@ -368,7 +368,7 @@ func TestPhonesActOnceThoughTheProcessDies(t *testing.T) {
 	} {
 		listed := func() int {
 			if c.counts == "" {
-				return int(e.config.Gateway.Now("main").Sub(time.Now()).Round(time.Minute) / time.Minute)
+				return int(time.Until(e.config.Gateway.Now("main")).Round(time.Minute) / time.Minute)
 			}
 			list := e.call("GET", c.counts, e.main, nil)
 			list.want(t, 200)

@@ -199,9 +199,9 @@ func TestEqualFilesAreStoredOnce(t *testing.T) {
 		if other := kept(l.Store(t.Context(), "other", picture, "b.png")); other == first {
 			t.Error("two channels share a file")
 		}
-		if kept(l.Voice(t.Context(), Source{Channel: "demo", URL: base + "/a.wav"})) !=
-			kept(l.Voice(t.Context(), Source{Channel: "demo", URL: base + "/a.wav"})) {
-			t.Error("two conversions of a sound are two files")
+		sound := kept(l.Voice(t.Context(), Source{Channel: "demo", URL: base + "/a.wav"}))
+		if again := kept(l.Voice(t.Context(), Source{Channel: "demo", URL: base + "/a.wav"})); again != sound {
+			t.Errorf("two conversions of a sound are stored as %s and %s", sound, again)
 		}
 		if names := stored(t, l); len(names) != 3 {
 			t.Errorf("stored: %v", names)
