@@ -264,8 +264,24 @@ func (g *Gateway) unregister(a *account) {
 	}
 }
 
-// drain closes all accounts.
+// drain closes all accounts, and waits for the changes that are under way.
 func (g *Gateway) drain(ctx context.Context) {
+	g.closeAll(ctx)
+	changed := make(chan struct{})
+	go func() {
+		g.changes.Wait()
+		close(changed)
+	}()
+	select {
+	case <-changed:
+	case <-time.After(changeTimeout):
+		g.Log.Warn("some channels could not be stopped in time")
+	}
+}
+
+// closeAll closes all accounts, and no new ones are opened. Changes that are under way may wait for the lock that it holds: they end
+// after it.
+func (g *Gateway) closeAll(ctx context.Context) {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
 	g.mu.Lock()
@@ -281,16 +297,6 @@ func (g *Gateway) drain(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-	changed := make(chan struct{})
-	go func() {
-		g.changes.Wait()
-		close(changed)
-	}()
-	select {
-	case <-changed:
-	case <-time.After(changeTimeout):
-		g.Log.Warn("some channels could not be stopped in time")
-	}
 }
 
 // Channels lists the channels with their current state, by code. Those of other nodes have their stored state.

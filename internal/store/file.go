@@ -151,7 +151,7 @@ func (r Reader) inboundOver(ctx context.Context, channel parley.ChannelCode, cha
 	limits parley.StorageLimits) (row int64, reason string, err error) {
 	r = r.with(ctx)
 	if limits.PerContact == 0 && limits.PerChannel == 0 {
-		return 0, "", nil
+		return 0, "", ctx.Err()
 	}
 	err = r.optional(`SELECT id FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)), []any{string(chat), string(channel)}, &row)
 	if err != nil {
