@@ -195,8 +195,9 @@ func (r Reader) gotMessage(chat int64) (bool, error) {
 // stored returns what was stored within 24 hours, and when the first of it was.
 func (r Reader) stored(channel parley.ChannelCode, of int64, at time.Time) (bytes int64, oldest time.Time, err error) {
 	var hour int64
+	// The sum keeps PostgreSQL from reading the last hours of all channels.
 	err = r.row(`SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT), coalesce(min(hour), 0) FROM stored_hour WHERE `+ofChannel+`
-		AND chat = $2 AND hour > $3`, []any{string(channel), of, hourOf(at) - storedDay}, &bytes, &hour)
+		AND chat = $2 AND hour + 0 > $3`, []any{string(channel), of, hourOf(at) - storedDay}, &bytes, &hour)
 	return bytes, time.Unix(hour*3600, 0), err
 }
 

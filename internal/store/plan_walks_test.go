@@ -74,7 +74,6 @@ var walks = []struct {
 	{"message", "max(position)", anEnd, ""},
 	{"message", "ORDER BY position DESC LIMIT 1), 0)", anEnd, ""},
 	{"message", "WHERE message.chat = $1 AND position BETWEEN $2 AND $3", aRange, ""},
-	{"message", "position BETWEEN 1 AND $2 AND from_me = 1", "it reads at most the first and the last thousand messages of a chat", ""},
 	{"message", "priority = 0 AND status BETWEEN 1 AND 4", "it ends at the first; a contact who has none got codes only", ""},
 	{"chat", "ORDER BY last_at DESC, id DESC LIMIT", limited, ""},
 	{"chat", "AND last_at > 0 AND last_at >= $2 AND last_at < $3", "a page, and the chats of the minutes in which it begins and ends", ""},
