@@ -58,7 +58,9 @@ type ChatQuery struct {
 
 // ChatCursor is a position in the list of chats, newest first.
 type ChatCursor struct {
-	At int64 // when the chat was last active, to the millisecond or to the minute as the list has it, in milliseconds since 1970
+	// At is when the chat was last active, in milliseconds since 1970. In lists that an index sorts alone it is when the first
+	// message of that minute came.
+	At int64
 	ID int64 // of the chat
 }
 

@@ -12,8 +12,8 @@ import (
 	"parley/internal/store"
 )
 
-// TestNodesDeleteChannel kills the node that purges a deleted channel, and the one that served it. The others finish the deletion, a
-// new channel with the same code works meanwhile, and another channel sends codes to the contacts of the deleted one.
+// TestNodesDeleteChannel kills the node that purges a deleted channel. The others finish the deletion, a new channel with the same
+// code works meanwhile, and another channel sends codes to the contacts of the deleted one.
 func TestNodesDeleteChannel(t *testing.T) {
 	const messages, contacts = 4000, 20
 	server := postgrestest.Start(t)
