@@ -1,6 +1,7 @@
 package whatsapptest_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,9 +22,12 @@ func TestStreamsThatComeBack(t *testing.T) {
 		w.client.forget()
 		w.link.End(how)
 		expect[*events.Connected](w.client, nil)
-		sent := w.client.text(w.friend.JID(), "still here")
-		w.friend.Expect(t, whatsapptest.ID(sent.ID))
+		text := fmt.Sprint("after end ", how)
+		must[string](t)(w.friend.Send(within(t), w.owner, text))
+		w.client.message(text)
 	}
+	sent := w.client.text(w.friend.JID(), "still here") // last, see TestDownAndUp
+	w.friend.Expect(t, whatsapptest.ID(sent.ID))
 }
 
 // TestReplaced tells a client that another took its place.
