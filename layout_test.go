@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 	"internal/api": {".", "internal/api/form", "internal/api/limit", "internal/asset", "internal/callback", "internal/client",
 		"internal/cluster", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/mcp", "internal/media",
 		"internal/network", "internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/encrypt", "internal/socket",
-		"internal/stats", "internal/store", "internal/token"},
+		"internal/stats", "internal/store", "internal/token", "internal/wait"},
 	"internal/console": {".", "internal/api", "internal/asset", "internal/store"},
 	"internal/app": {".", "internal/api", "internal/callback", "internal/cluster", "internal/console", "internal/diagnostics",
 		"internal/doctor",

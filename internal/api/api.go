@@ -218,7 +218,7 @@ func messagingRoutes(m *router, s *server) {
 
 	m.add("POST /api/otp/code/request", ofChannel, body, work{do: s.requestCode})
 	m.add("POST /api/otp/code/global", ofGlobal, body, work{do: s.requestGlobalCode})
-	m.add("POST /api/otp/code/validate", ofChannel, body, handle(s.validateCode))
+	m.add("POST /api/otp/code/validate", ofChannel, body, certainly(handle(s.validateCode)))
 	m.add("POST /api/otp/link/request", ofChannel, body, linking(s, ownChannel))
 	m.add("POST /api/otp/link/global", ofGlobal, body, linking(s, s.workingChannels))
 	m.add("GET /api/otp/link/{id}", ofAny, nothing, handle(s.link))

@@ -64,7 +64,7 @@ func listen(t testing.TB, client *http.Client, url, token string, headers ...str
 
 func listenAt(t testing.TB, client *http.Client, address, token string, headers ...string) *listening {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	req := must(http.NewRequestWithContext(ctx, "GET", address, nil))(t)
 	req.Header.Set("Authorization", "Bearer "+token)

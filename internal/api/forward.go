@@ -116,16 +116,14 @@ func (rt *route) checkStillOwner(err error) error {
 	return &moving
 }
 
-// forwardTo has another node serve the request, and returns the status of its response. If the node did not respond, the error says
-// what this one did.
+// forwardTo has another node serve the request, and returns the status of its response. After an error nothing was written: the node
+// did not respond.
 func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (status int, refused error) {
 	began := time.Now()
 	f := rt.forwarder
 	target, err := url.Parse(to.node.URL)
 	if err != nil {
-		a := refusal(errMoving)
-		write(w, r.id, a)
-		return a.status, errMoving
+		return 0, errMoving
 	}
 	ctx, cancel := context.WithCancel(r.http.Context())
 	defer cancel()
@@ -152,17 +150,22 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (st
 			if resp.Header.Get(hopHeader) != "" {
 				return errHopRefused
 			}
+			if r.certain && resp.StatusCode == http.StatusServiceUnavailable {
+				return errNoAnswer // it may be serving the channel no longer
+			}
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
 			f.total.WithLabelValues("failed").Inc()
 			rt.Log.Warn("a node did not answer a forwarded request", "node", to.node.ID, "url", to.node.URL, "error", err)
 			refused = errNoAnswer
-			write(w, r.id, refusal(refused))
 		},
 	}
 	proxy.ServeHTTP(seen, r.http.WithContext(ctx))
 	f.seconds.Observe(time.Since(began).Seconds())
+	if refused != nil {
+		return 0, refused
+	}
 	if seen.status != http.StatusServiceUnavailable {
 		f.total.WithLabelValues("ok").Inc()
 	}

@@ -51,6 +51,8 @@ type work struct {
 	signed func(ctx context.Context, r *request) (response, error)
 	// anywhere: every node can do it, not only the one that serves the channel.
 	anywhere bool
+	// certain: a request without a key is repeated too while its result is unknown.
+	certain bool
 }
 
 type request struct {
@@ -63,6 +65,7 @@ type request struct {
 	prefer    preference
 	upload    *parley.Media // the received file, until it is an upload; nil: none
 	quota     limit.Quota   // the limit with the least left; no name: none
+	certain   bool          // it is repeated while its result is unknown
 
 	key      *parley.StoredResponse // stored with the work; nil: no idempotency key was sent
 	accepted bool                   // the work was accepted and the key stored with it
@@ -177,15 +180,15 @@ const (
 func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	began := time.Now()
 	r := newRequest(hr)
-	defer r.release()
-	a, err := rt.run(hr.Context(), r, w)
-	if to, ok := errors.AsType[*otherNode](err); ok {
-		status, err := rt.forwardTo(w, r, to)
-		took := time.Since(began)
-		rt.logRequest(hr.Context(), r, status, took, nil)
-		if err != nil { // else the other node records it
-			rt.record(r, status, began, took, err)
-		}
+	defer func() { r.release() }()
+	r.certain = rt.mustBeCertain(hr)
+	a, forwarded, err := rt.runOrForward(r, w)
+	for r.repeats(began, err) {
+		r = r.again()
+		a, forwarded, err = rt.runOrForward(r, w)
+	}
+	if forwarded != 0 { // the other node records it
+		rt.logRequest(hr.Context(), r, forwarded, time.Since(began), nil)
 		return
 	}
 	if err != nil {
@@ -218,6 +221,16 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	rt.measure(a.status, took)
 	rt.logRequest(hr.Context(), r, a.status, took, err)
 	rt.record(r, a.status, began, took, err)
+}
+
+// runOrForward runs the request here or on the node that serves its channel. forwarded is the status of the response that the other
+// node gave, and the caller has; 0: none.
+func (rt *route) runOrForward(r *request, w http.ResponseWriter) (a response, forwarded int, err error) {
+	a, err = rt.run(r.http.Context(), r, w)
+	if to, ok := errors.AsType[*otherNode](err); ok {
+		forwarded, err = rt.forwardTo(w, r, to)
+	}
+	return a, forwarded, err
 }
 
 // run passes the request through the checks and does the work. A panic fails only this request.

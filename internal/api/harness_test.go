@@ -33,8 +33,8 @@ import (
 	"parley/internal/token"
 )
 
-// wait is the limit of every wait in these tests. Only a program that hangs reaches it.
-const wait = 2 * time.Minute
+// testTimeout is the limit of every wait in these tests. Only a program that hangs reaches it.
+const testTimeout = 2 * time.Minute
 
 const ayu = "6281234567890@c.us" // somebody to write to
 

@@ -202,7 +202,7 @@ func (e *env) waitMessage(id string) {
 		}
 		select {
 		case <-changes:
-		case <-time.After(wait):
+		case <-time.After(testTimeout):
 			e.t.Fatalf("message %s does not come", id)
 		}
 	}

@@ -28,7 +28,7 @@ func (e *env) sentByPhone(kind, filename string, data []byte) m {
 // record waits until a message of the chat with ayu is as wanted.
 func (e *env) record(id any, wanted func(m) bool) m {
 	e.t.Helper()
-	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		for _, row := range e.call("GET", "/api/chat/detail?contact_id="+ayu, e.main, nil).json["data"].([]any) {
 			if record := row.(m); record["id"] == id && wanted(record) {
 				return record
