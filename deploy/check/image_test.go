@@ -80,6 +80,7 @@ ENV PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 func (b *builder) build(target string) string {
 	b.t.Helper()
 	name := "localhost/parley-" + target
+	run(b.t, "go", "-C", root, "mod", "download") // the image may not trust the proxy of this machine
 	env := map[string]string{}
 	if err := json.Unmarshal([]byte(run(b.t, "go", "env", "-json", "GOROOT", "GOMODCACHE", "GOCACHE")), &env); err != nil {
 		b.t.Fatal(err)
