@@ -40,6 +40,7 @@ type connection struct {
 	typing         typing
 	receipts       receiptQueue
 	stanzas        stanzaQueue
+	tapped         atomic.Bool // onStanza has seen a stanza
 	groupedReceipt atomic.Bool // the receipt that is being handled is of several members
 	acks           waiters[*waBinary.Node]
 	unknownSenders unknownSenders
@@ -76,7 +77,7 @@ func newConnection(s *session, device *store.Device) *connection {
 	}
 	conn.ctx, conn.cancel = context.WithCancel(context.Background()) // it outlives the session by the last acknowledgements
 	conn.handlerCtx, conn.cancelHandlers = context.WithCancel(conn.ctx)
-	conn.log.received = conn.onStanza
+	conn.log.received, conn.log.tapped = conn.onStanza, s.d.receiveLog
 	c := whatsmeow.NewClient(device, conn.log)
 	c.EnableAutoReconnect = false // the session reconnects
 	c.DisableLoginAutoReconnect = true

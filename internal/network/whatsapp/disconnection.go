@@ -119,6 +119,9 @@ func dialProblem(err error) string {
 
 var (
 	loginTimedOut = disconnection{status: parley.ChannelReconnecting, reason: "WhatsApp did not answer the login in time. It is tried again."}
+	// noStanzaSeen is a login whose response was not seen here: whatsmeow handled it, and would handle messages, without us.
+	noStanzaSeen = disconnection{status: parley.ChannelFailed,
+		reason: "This build cannot read what WhatsApp sends, because it does not fit its whatsmeow library. Install another version of Parley."}
 	loggedOutHere = disconnection{status: parley.ChannelLoggedOut, unpaired: true, reason: "The channel was logged out." + pairAgain}
 	// loggedOutOffline is a logout without a connection to the network.
 	loggedOutOffline = disconnection{status: parley.ChannelLoggedOut, unpaired: true,

@@ -64,7 +64,7 @@ type Driver struct {
 	absent      recent[parley.ContactID, time.Time] // since when numbers are not on the network
 	panics      atomic.Int64                        // stanzas whose handling panicked
 
-	// Tests shorten these.
+	// Tests change these.
 	maxBackoff                                 time.Duration // between two connections
 	ackTimeout                                 time.Duration
 	silenceLimit, pingTimeout, queryRetryAfter time.Duration
@@ -72,6 +72,7 @@ type Driver struct {
 	codeTimeout                                time.Duration // of a pairing
 	reuploadTimeout                            time.Duration
 	receiptRetryDelay                          func(tries int) time.Duration // before a receipt for an unknown message is offered again
+	receiveLog                                 string
 
 	mu       sync.Mutex
 	sessions map[parley.ChannelCode]*session
@@ -94,7 +95,7 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 		dialSlots:  make(chan struct{}, maxParallelDials),
 		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
 		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
-		reuploadTimeout: reuploadTimeout, receiptRetryDelay: retryDelay, sessions: map[parley.ChannelCode]*session{},
+		reuploadTimeout: reuploadTimeout, receiptRetryDelay: retryDelay, receiveLog: receiveLog, sessions: map[parley.ChannelCode]*session{},
 	}, nil
 }
 

@@ -26,6 +26,7 @@ type logger struct {
 	module string
 	// received is called with every stanza before whatsmeow handles it; nil: not called.
 	received func(*waBinary.Node)
+	tapped   string // the part of whatsmeow that logs them
 }
 
 var _ waLog.Logger = (*logger)(nil)
@@ -43,18 +44,21 @@ func (l *logger) Infof(string, ...any)  {}
 func (l *logger) Warnf(format string, args ...any)  { l.write(slog.LevelWarn, format, args) }
 func (l *logger) Errorf(format string, args ...any) { l.write(slog.LevelError, format, args) }
 
-// Sub names a part of whatsmeow. The part Recv logs each stanza that comes, and nothing else.
+// receiveLog is the part of whatsmeow that logs each stanza that comes, and nothing else.
+const receiveLog = "Recv"
+
+// Sub names a part of whatsmeow.
 func (l *logger) Sub(module string) waLog.Logger {
 	sub := logger{log: l.log, muted: l.muted, module: module}
-	if module == "Recv" && l.received != nil {
+	if module == l.tapped && l.received != nil {
 		return &stanzaTap{sub, l.received}
 	}
 	return &sub
 }
 
 // stanzaTap is not a log. whatsmeow logs each stanza before it handles it on its own goroutine, where a panic would end
-// the process. This is the only place to intercept stanzas (stanzas.go). If that log line changed, no message would
-// arrive and every test of receiving would fail.
+// the process. This is the only place to intercept stanzas (stanzas.go): it has no hook for them. If that log line changed,
+// TestStanzaLogLine would fail, and a channel would fail at its login (noStanzaSeen).
 type stanzaTap struct {
 	logger
 	received func(*waBinary.Node)

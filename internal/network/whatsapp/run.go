@@ -240,6 +240,9 @@ func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconn
 				return e, up
 			}
 			if _, connected := evt.(*events.Connected); connected {
+				if !conn.tapped.Load() { // not even the response to the login
+					return noStanzaSeen, false
+				}
 				up = true
 				s.evidence.connected()
 				conn.measureClock(time.Since(asked))

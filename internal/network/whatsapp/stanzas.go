@@ -32,6 +32,7 @@ type stanzaQueue struct {
 
 // onStanza sees every stanza that comes, on the goroutine that reads the socket. It must not wait.
 func (conn *connection) onStanza(node *waBinary.Node) {
+	conn.tapped.Store(true)
 	if node.Tag == "stream:error" {
 		conn.failWaiters() // before whatsmeow acts on it
 	}
