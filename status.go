@@ -10,7 +10,7 @@ const (
 	Delivered Status = 2 // it reached the recipient's phone
 	Read      Status = 3 // the recipient saw it; of an inbound message: it was marked as seen
 	Played    Status = 4 // the recipient played it (voice)
-	Failed    Status = 5 // it will not be sent; the message's Failure says why
+	Failed    Status = 5 // it will not be sent, or the network reported later that it failed; the message's Failure says why
 	Deleted   Status = 6 // it was deleted for everyone
 	Received  Status = 7 // inbound, not yet marked as seen
 )
@@ -27,7 +27,8 @@ func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // CanFollow reports whether a message in status from may go on to s.
 //
 // A receipt can overtake the confirmation of the send that it belongs to, so every receipt confirms
-// a pending message. What failed may still turn out to have arrived. Deleted is the end.
+// a pending message. What the network has can fail until it is delivered. What failed may still turn out to have arrived. Deleted is
+// the end.
 func (s Status) CanFollow(from Status) bool {
 	switch s {
 	case Sent:

@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/outbox"
 	"parley/internal/store"
 )
 
@@ -116,6 +118,9 @@ func advance(ctx context.Context, tx *store.Tx, batch []*receiptWrite) error {
 // applyReceipt advances messages. It returns an error for unknown ones, so that the network repeats the receipt: it can
 // overtake its own send.
 func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
+	if e.Failure != nil {
+		return a.applyFailure(ctx, e)
+	}
 	chat := network.ChatOf(e.From, e.Group)
 	r := &receiptWrite{account: a, Receipt: store.Receipt{Channel: a.code, Chat: chat, IDs: e.IDs, Status: e.Status, At: e.At}}
 	if err := a.g.receipts.write(ctx, r); err != nil {
@@ -127,6 +132,47 @@ func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
 	}
 	if len(r.result.Unknown) > 0 {
 		return &network.UnknownMessages{IDs: r.result.Unknown}
+	}
+	return nil
+}
+
+// applyFailure fails messages that the network had confirmed, or is about to. An operation took effect with its confirmation, so it
+// does not change. The rest of a pool has left, as a rule, so it does not fail either.
+func (a *account) applyFailure(ctx context.Context, e network.Receipt) error {
+	a.g.flush(ctx, a.code) // the event that it was sent comes first
+	var failed []parley.Message
+	var unknown []parley.MessageID
+	err := a.tx(ctx, func(tx *store.Tx) error {
+		failed, unknown = nil, nil // an earlier run of the transaction may have set them
+		for _, id := range e.IDs {
+			m, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: network.ChatOf(e.From, e.Group), ID: id})
+			if errors.Is(err, parley.ErrNotFound) {
+				unknown = append(unknown, id)
+				continue
+			}
+			moved := false
+			if err == nil && m.Content.Kind().InHistory() {
+				moved, err = outbox.Fail(ctx, tx, &m, e.Failure, e.At)
+			}
+			if err != nil {
+				return err
+			}
+			if moved {
+				m.Status, m.Failure, m.UpdatedAt = parley.Failed, e.Failure, e.At
+				failed = append(failed, m)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("store a failure: %w", err)
+	}
+	for i := range failed {
+		a.messageDone(&failed[i])
+		a.worker.ConfirmByReceipt([]int64{failed[i].Seq})
+	}
+	if len(unknown) > 0 {
+		return &network.UnknownMessages{IDs: unknown}
 	}
 	return nil
 }

@@ -3,8 +3,11 @@ package gateway_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley"
@@ -95,4 +98,72 @@ func TestReceiptsOfADeletedChannel(t *testing.T) {
 	if m := b.load(kept); m.Status != parley.Delivered {
 		t.Errorf("the message of the other channel is %s", m.Status)
 	}
+}
+
+// TestAFailureAfterSent has the network report that messages failed which it had confirmed, in flight or delivered.
+func TestAFailureAfterSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		before := b.lastEvent()
+		report := func(status parley.Status, ms ...parley.Message) error {
+			r := network.Receipt{From: ayu, Status: status, At: time.Now()}
+			for _, m := range ms {
+				r.IDs = append(r.IDs, m.ID)
+			}
+			if status == parley.Failed {
+				r.Failure = &parley.Failure{Code: parley.Restricted, Message: "Too many messages.", Until: time.Now().Add(time.Hour)}
+			}
+			return b.driver.session("demo").sink(t.Context(), r)
+		}
+		if err := report(parley.Failed, b.await(ayu, "at once", time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		code := b.send(parley.Secret{Shown: "•••• is your code", OTP: "otc_1",
+			Encrypted: b.keyring.Encrypt([]byte("1234 is your code"), "otc_1")})
+		delivered, reaction := b.send(parley.Text{Body: "delivered"}), b.send(parley.Reaction{Emoji: "👍", Target: code.Ref()})
+		if err := report(parley.Delivered, delivered); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // it comes again
+			err := report(parley.Failed, code, delivered, reaction, parley.Message{ID: "UNKNOWN"})
+			if unknown, ok := errors.AsType[*network.UnknownMessages](err); !ok || len(unknown.IDs) != 1 || unknown.IDs[0] != "UNKNOWN" {
+				t.Errorf("got %v", err)
+			}
+		}
+		b.driver.answer = func(*parley.Message) error { return network.OutcomeUnknown(nil) }
+		early := b.begin(ayu, "early", time.Minute)
+		synctest.Wait()
+		b.driver.answer = nil
+		sent := b.driver.session("demo").given
+		if err := report(parley.Failed, sent[len(sent)-1]); err != nil {
+			t.Fatal(err)
+		}
+		if m := early(); m.Status != parley.Failed || m.Failure == nil || m.Failure.Code != parley.Restricted {
+			t.Errorf("the request that waited got %s %+v", m.Status, m.Failure)
+		}
+		time.Sleep(time.Hour)
+		if n := len(b.driver.texts("demo", ayu)); n != len(sent) {
+			t.Error("what failed was sent again")
+		}
+		if m := b.load(code); m.Status != parley.Failed || m.Failure == nil || m.Failure.Message != "Too many messages." {
+			t.Errorf("the code is %s %+v", m.Status, m.Failure)
+		}
+		var story []string
+		for _, e := range b.events(before) {
+			line := string(e.Type)
+			if e.Message != nil {
+				line += fmt.Sprint(" ", e.Message.Status, " ", e.Message.Content.Text())
+			}
+			story = append(story, line)
+		}
+		want := []string{"message.status SENT at once", "message.status FAILED at once",
+			"message.status SENT •••• is your code", "message.status SENT delivered", "message.reaction SENT •••• is your code",
+			"message.status DELIVERED delivered", "message.status FAILED •••• is your code", "otp.failed", "message.status FAILED early"}
+		if !slices.Equal(story, want) {
+			t.Errorf("got\n%s", strings.Join(story, "\n"))
+		}
+		if err := report(parley.Delivered, code); err != nil || b.load(code).Status != parley.Delivered {
+			t.Errorf("what failed was delivered nevertheless: %v, %s", err, b.load(code).Status)
+		}
+	})
 }

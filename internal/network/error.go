@@ -34,6 +34,11 @@ type Error struct {
 	Class   Class
 	Failure parley.Failure // of the failed message (Permanent only)
 	Cause   error
+	// RetryAfter is for how long the network wants no other attempt (Temporary and Unknown only); zero: it did not say. Such a
+	// wait is not counted as a failed attempt: the message is repeated until it expires.
+	RetryAfter time.Duration
+	// PauseChannel: meanwhile nothing else of the channel is sent either.
+	PauseChannel bool
 }
 
 func (e *Error) Error() string {

@@ -141,15 +141,18 @@ type Message struct {
 	History bool
 }
 
-// Receipt says that messages of the channel were delivered, read or played. A sink that does not know some ids (the
-// receipt overtook the send) stores the others and returns [UnknownMessages] to get those again. In a group From is one of the
-// members that it is from.
+// Receipt says that messages of the channel were delivered, read or played, or that they failed although the network had confirmed
+// them. A sink that does not know some ids (the
+// receipt overtook the send) stores the others and returns [UnknownMessages] to get those again. In a group From is one of
+// the members that it is from.
 type Receipt struct {
 	From   parley.ContactID
 	Group  parley.GroupID // empty: a direct chat
 	IDs    []parley.MessageID
 	Status parley.Status
-	At     time.Time
+	// Failure is why they failed; nil unless Status is Failed. It changes nothing for a message that was delivered.
+	Failure *parley.Failure
+	At      time.Time
 }
 
 // Reaction is a contact's reaction to a message; an empty emoji removes it. Target names the chat.

@@ -101,22 +101,22 @@ func (w *Worker) failQueued(ctx context.Context, tx *store.Tx, e *entry, why *pa
 	if err != nil {
 		return *w.deletedMessage(e), parley.IgnoreNotFound(err)
 	}
-	moved, err := w.fail(ctx, tx, &m, why, now)
+	moved, err := Fail(ctx, tx, &m, why, now)
 	if moved {
 		m.Status, m.Failure, m.UpdatedAt = parley.Failed, why, now
 	}
 	return m, parley.IgnoreNotFound(err)
 }
 
-// fail stores that a message failed. For a one-time code it publishes otp.failed. The text of a failed edit is erased: its message
+// Fail stores that a message failed. For a one-time code it publishes otp.failed. The text of a failed edit is erased: its message
 // may be deleted, and then no text of it remains.
-func (w *Worker) fail(ctx context.Context, tx *store.Tx, m *parley.Message, why *parley.Failure, now time.Time) (bool, error) {
-	moved, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Failed, why, now)
+func Fail(ctx context.Context, tx *store.Tx, m *parley.Message, why *parley.Failure, now time.Time) (bool, error) {
+	moved, err := tx.AdvanceMessage(ctx, m.Channel, m.Ref(), parley.Failed, why, now)
 	if secret, ok := m.Content.(parley.Secret); ok && secret.OTP.IsCode() && moved && err == nil {
-		err = tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPFailed, secret.OTP, w.Channel, m.Chat, string(why.Code), now))
+		err = tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPFailed, secret.OTP, m.Channel, m.Chat, string(why.Code), now))
 	}
 	if _, ok := m.Content.(parley.Edit); ok && moved && err == nil {
-		err = tx.EraseBody(ctx, w.Channel, m.Ref())
+		err = tx.EraseBody(ctx, m.Channel, m.Ref())
 	}
 	return moved, err
 }

@@ -85,6 +85,7 @@ type Worker struct {
 	connection     int              // the number of the connection that Run saw last
 	burstsInFlight int
 	lastSend       time.Time // of a message in history, for the pace
+	pausedUntil    time.Time // the network wants nothing of the channel before
 	paceFraction   float64   // the next pause, between the minimum (0) and the maximum (1)
 	heldBytes      int
 	accountFrom    int64     // the AccountFrom for which the queue was checked
@@ -172,7 +173,7 @@ func (w *Worker) Wake() { wait.Notify(w.wake) }
 // Flush returns when all confirmations so far are in the store, or when ctx ends.
 func (w *Worker) Flush(ctx context.Context) error { return w.confirms.flush(ctx) }
 
-// ConfirmByReceipt confirms messages by Seq after the store advanced them because of a receipt. They are not sent again.
+// ConfirmByReceipt confirms messages by Seq after the store advanced or failed them because of a receipt. They are not sent again.
 func (w *Worker) ConfirmByReceipt(seqs []int64) {
 	rest := w.confirms.drop(seqs)
 	if len(rest) == 0 {
@@ -324,7 +325,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 	w.mu.Lock()
 	sender, connection := w.sender, w.connections
 	w.mu.Unlock()
-	if sender == nil {
+	if sender == nil || now.Before(w.pausedUntil) {
 		return
 	}
 	size, calls := sender.Limits()
@@ -388,6 +389,10 @@ func (w *Worker) finishBurst(b *burst) {
 				w.known[e.Seq] = e
 			}
 		default:
+			if o.pausesChannel && o.retryAt.After(w.pausedUntil) {
+				w.pausedUntil = o.retryAt
+				w.Log.Warn("the network makes the channel wait", "channel", w.Channel, "until", o.retryAt)
+			}
 			w.releaseContent(e)
 			w.requeue(e, o, b.connection != w.connection)
 		}
@@ -426,8 +431,10 @@ func (w *Worker) nextWake(now time.Time) time.Time {
 	if !w.nextExpiry.IsZero() && w.nextExpiry.Before(next) {
 		next = w.nextExpiry
 	}
-	if t := w.lastSend.Add(w.pace()); t.After(now) && t.Before(next) {
-		next = t
+	for _, t := range []time.Time{w.lastSend.Add(w.pace()), w.pausedUntil} {
+		if t.After(now) && t.Before(next) {
+			next = t
+		}
 	}
 	return next
 }

@@ -285,3 +285,78 @@ func TestConfirmedIsNotSentAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestTheNetworkSaysWhenToTryAgain has a network that wants an hour between two attempts of a chat: no attempt is counted, also a new
+// worker waits, and other chats go on.
+func TestTheNetworkSaysWhenToTryAgain(t *testing.T) {
+	for _, class := range []network.Class{network.Temporary, network.Unknown} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			refusals := 30 // more than the attempts that a message has
+			b.net.answer = func(m *parley.Message) error {
+				if m.Chat == budi || refusals == 0 {
+					return nil
+				}
+				refusals--
+				return &network.Error{Class: class, RetryAfter: 10 * time.Minute}
+			}
+			b.connect()
+			first := b.send(ayu, "one")
+			b.send(ayu, "two")
+			b.idle()
+			if b.send(budi, "other"); b.net.triesOf(first) != 1 {
+				t.Errorf("tried %d times at once", b.net.triesOf(first))
+			}
+			time.Sleep(9 * time.Minute)
+			b.restart()
+			b.connect()
+			b.idle()
+			if tries := b.net.triesOf(first); tries != 1 {
+				t.Errorf("tried %d times in nine minutes", tries)
+			}
+			time.Sleep(5 * time.Hour)
+			b.idle()
+			b.expectAll(parley.Sent)
+			if got := b.load(first); got.Attempts != 0 || b.net.triesOf(first) != 31 {
+				t.Errorf("%d attempts counted, %d made", got.Attempts, b.net.triesOf(first))
+			}
+			if want := []string{"other", "one", "two"}; !slices.Equal(b.net.order, want) {
+				t.Errorf("the order was %v", b.net.order)
+			}
+		})
+	}
+}
+
+func TestANetworkPausesTheChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		pause := &network.Error{Class: network.Temporary, RetryAfter: time.Minute, PauseChannel: true}
+		b.net.answer = func(*parley.Message) error {
+			if pause == nil {
+				return nil
+			}
+			defer func() { pause = nil }()
+			return pause
+		}
+		b.connect()
+		start := time.Now()
+		b.send(ayu, "one")
+		b.idle()
+		b.send(budi, "two")
+		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "urgent"}, Priority: parley.PriorityKnown})
+		time.Sleep(59 * time.Second)
+		b.connect() // a new connection is no reason to go on
+		b.idle()
+		if len(b.net.order) > 0 {
+			t.Errorf("sent while the channel should wait: %v", b.net.order)
+		}
+		time.Sleep(time.Second)
+		b.idle()
+		b.expectAll(parley.Sent)
+		for _, at := range b.net.times {
+			if at.Sub(start) != time.Minute {
+				t.Errorf("sent after %s", at.Sub(start))
+			}
+		}
+	})
+}

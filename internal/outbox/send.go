@@ -18,6 +18,8 @@ const (
 	maxAttempts     = 20
 	firstRetryPause = time.Second
 	maxRetryPause   = 5 * time.Minute
+	// maxWait is the longest pause that a network can ask for.
+	maxWait = 24 * time.Hour
 	// maxStorePause is the longest pause between attempts to store the outcomes of a burst.
 	maxStorePause = 30 * time.Second
 )
@@ -280,14 +282,14 @@ func (w *Worker) storeOutcome(
 		}
 		return w.applyEffect(ctx, tx, m, now, removed)
 	case o.status == parley.Failed:
-		if _, err := w.fail(ctx, tx, m, o.failure, now); err != nil {
+		if _, err := Fail(ctx, tx, m, o.failure, now); err != nil {
 			return parley.IgnoreNotFound(err)
 		}
 		if m.Pool != "" {
 			_, err := tx.FailPool(ctx, w.Channel, m.Pool, *poolFailed(), now)
 			return err
 		}
-	case o.attempts != e.Attempts:
+	case o.attempts != e.Attempts || o.waits:
 		return parley.IgnoreNotFound(tx.DelayMessage(ctx, w.Channel, m.Ref(), o.attempts, o.retryAt))
 	}
 	return nil
@@ -301,6 +303,8 @@ type outcome struct {
 	awaitsConnection bool      // a connection makes it due
 	notReady         bool      // it waits aside
 	unknown          bool      // the network may have it
+	waits            bool      // the network said until when
+	pausesChannel    bool      // and it wants nothing else meanwhile
 }
 
 // outcomeOf decides about a retry. It holds all retry rules.
@@ -315,14 +319,18 @@ func outcomeOf(e *entry, err error, now time.Time) outcome {
 		return outcome{attempts: e.Attempts, retryAt: now} // the message before it decides when the chat continues
 	}
 	class := network.ClassOf(err)
+	detail, hasDetail := errors.AsType[*network.Error](err)
 	switch class {
 	case network.Permanent:
-		refusal, _ := errors.AsType[*network.Error](err)
-		return outcome{status: parley.Failed, failure: &refusal.Failure, attempts: e.Attempts + 1}
+		return outcome{status: parley.Failed, failure: &detail.Failure, attempts: e.Attempts + 1}
 	case network.Disconnected:
 		return outcome{attempts: e.Attempts, retryAt: now.Add(shortPause), awaitsConnection: true}
 	case network.NotReady:
 		return outcome{attempts: e.Attempts, retryAt: now.Add(backOff(e.notReady + 1)), awaitsConnection: true, notReady: true}
+	}
+	if hasDetail && detail.RetryAfter > 0 {
+		return outcome{attempts: e.Attempts, retryAt: now.Add(min(detail.RetryAfter, maxWait)), unknown: class == network.Unknown,
+			waits: true, pausesChannel: detail.PauseChannel}
 	}
 	attempts := e.Attempts + 1 // Temporary and Unknown: the same id is sent again
 	if attempts >= maxAttempts {
