@@ -13,107 +13,18 @@ import (
 	"parley/internal/token"
 )
 
-// auditedActions names the acts of the audit log by route. Reading is not logged, except of secrets, backups and
-// exports.
-var auditedActions = map[string]string{
-	"POST /api/manage/channels":                      "channel.create",
-	"PATCH /api/manage/channels/{code}":              "channel.change",
-	"DELETE /api/manage/channels/{code}":             "channel.delete",
-	"POST /api/manage/channels/{code}/start":         "channel.start",
-	"POST /api/manage/channels/{code}/stop":          "channel.stop",
-	"POST /api/manage/channels/{code}/pair":          "channel.pair",
-	"POST /api/manage/channels/{code}/pair-link":     "channel.pair_link",
-	"POST /api/manage/channels/{code}/go-live":       "channel.go_live",
-	"POST /api/manage/channels/{code}/logout":        "channel.logout",
-	"GET /api/manage/channels/{code}/secret":         "channel.show_secret",
-	"POST /api/manage/channels/{code}/secret/rotate": "channel.rotate_secret",
-	"POST /api/manage/webhooks":                      "webhook.create",
-	"PATCH /api/manage/webhooks/{id}":                "webhook.change",
-	"DELETE /api/manage/webhooks/{id}":               "webhook.delete",
-	"POST /api/manage/webhooks/{id}/retry":           "webhook.retry",
-	"POST /api/manage/webhooks/{id}/test":            "webhook.test",
-	"GET /api/manage/webhooks/{id}/secret":           "webhook.show_secret",
-	"POST /api/manage/webhooks/{id}/rotate":          "webhook.rotate_secret",
-	"GET /api/manage/listen-secret":                  "server.show_listen_secret",
-	"POST /api/manage/deliveries/{id}/retry":         "delivery.retry",
-	"POST /api/manage/deliveries/replay":             "delivery.replay",
-	"GET /api/manage/deliveries/export":              "delivery.export",
-	"GET /api/manage/messages/export":                "message.export",
-	"POST /api/manage/alerts":                        "alert.create",
-	"PUT /api/manage/alerts/{id}":                    "alert.change",
-	"DELETE /api/manage/alerts/{id}":                 "alert.delete",
-	"POST /api/manage/alerts/{id}/test":              "alert.test",
-	"POST /api/manage/tokens":                        "token.create",
-	"PATCH /api/manage/tokens/{id}":                  "token.change",
-	"DELETE /api/manage/tokens/{id}":                 "token.revoke",
-	"POST /api/manage/signing-key/rotate":            "token.rotate_key",
-	"POST /api/manage/sign-in-link":                  "session.link",
-	"DELETE /api/manage/sessions":                    "session.end_others",
-	"DELETE /api/manage/sessions/{id}":               "session.end",
-	"POST /api/manage/nodes/{id}/drain":              "node.drain",
-	"POST /api/manage/backup":                        "server.backup",
-	"GET /api/manage/backup/file":                    "server.download_backup",
-	"GET /api/manage/backup/now":                     "server.download_backup",
-	"PATCH /api/manage/log-level":                    "server.log_level",
-	"GET /api/manage/diagnostics":                    "server.diagnostics",
-}
-
-// consoleActions names the acts of the audit log that a person does in the console with the routes of channel tokens. What programs
-// do with tokens is not an act of management. Typing, uploads and what simulated phones do is not logged: nobody gets it.
-var consoleActions = map[string]string{
-	"POST /api/send-message/text":     parley.AuditSend,
-	"POST /api/send-message/image":    parley.AuditSend,
-	"POST /api/send-message/video":    parley.AuditSend,
-	"POST /api/send-message/file":     parley.AuditSend,
-	"POST /api/send-message/voice":    parley.AuditSend,
-	"POST /api/send-message/location": parley.AuditSend,
-	"POST /api/send-message/poll":     parley.AuditSend,
-	"POST /api/send-message/contact":  parley.AuditSend,
-	"POST /api/send-message/sticker":  parley.AuditSend,
-	"POST /api/send-message/pool":     parley.AuditSend,
-	"PUT /api/send-message/reaction":  "message.react",
-	"PUT /api/send-message/edit":      "message.edit",
-	"POST /api/send-message/seen":     "message.mark_seen",
-	"DELETE /api/send-message/delete": "message.delete",
-	"PUT /api/send-message/star":      "message.star",
-	"POST /api/chat/archive":          "chat.archive",
-	"POST /api/chat/un-archive":       "chat.unarchive",
-	"POST /api/groups/create":         "group.create",
-	"POST /api/groups/add":            "group.add",
-	"POST /api/groups/remove":         "group.remove",
-	"POST /api/groups/leave":          "group.leave",
-	"POST /api/otp/code/request":      "otp.send_code",
-	"POST /api/otp/code/global":       "otp.send_code",
-	"POST /api/otp/link/request":      "otp.create_link",
-	"POST /api/otp/link/global":       "otp.create_link",
-	"DELETE /api/sandbox":             "sandbox.reset",
-	"POST /api/sandbox/clock":         "sandbox.clock",
-}
-
-// audited makes work whose success is in the audit log: in its transaction if it calls auditTx there, else right after it.
-func (s *server) audited(action string, w work) work {
-	do := w.do
-	w.do = func(ctx context.Context, r *request) (response, error) {
-		r.action, r.from = action, s.addressOf(r.http).String()
-		a, err := do(ctx, r)
-		if err == nil && !r.inAudit {
-			s.auditAfter(ctx, r)
-		}
-		return a, err
+// act does the work of a route. If its row names an act, success is in the audit log: in the transaction of the work if that calls
+// auditTx there, else right after it.
+func (rt *route) act(ctx context.Context, r *request) (response, error) {
+	isAct := rt.audit != "" && (rt.access == ofAdmin || r.token.Kind == console)
+	if isAct {
+		r.action, r.from = rt.audit, rt.addressOf(r.http).String()
 	}
-	return w
-}
-
-// auditedInConsole is audited for requests of a console session only.
-func (s *server) auditedInConsole(action string, w work) work {
-	logged, plain := s.audited(action, w), w.do
-	w.do = func(ctx context.Context, r *request) (response, error) {
-		if r.token.Kind != console {
-			return plain(ctx, r)
-		}
-		return logged.do(ctx, r)
+	a, err := rt.perform(ctx, r)
+	if isAct && err == nil && !r.inAudit {
+		rt.auditAfter(ctx, r)
 	}
-	return w
+	return a, err
 }
 
 type auditedMessage struct {
@@ -193,7 +104,7 @@ func (rt *route) auditRefused(ctx context.Context, r *request) {
 		return
 	}
 	r.action, r.from = parley.AuditRefused, rt.addressOf(r.http).String()
-	c := change{object: r.http.PathValue("code") + r.http.PathValue("id"), after: auditedRefusal{rt.name(), rt.leastRole()}}
+	c := change{object: r.http.PathValue("code") + r.http.PathValue("id"), after: auditedRefusal{rt.name(), rt.role}}
 	if err := rt.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, c) }); err != nil {
 		rt.Log.Error("a refused act is missing in the audit log", "route", rt.name(), "error", err)
 	}

@@ -50,8 +50,8 @@ func TestErrorCodesOfAllRoutes(t *testing.T) {
 	large := `{"x":"` + strings.Repeat("1", maxBody) + `"}`
 
 	m := newRouter(&server{}, prometheus.NewRegistry())
-	routes(m, m.server)
-	publicRoutes(m, m.server)
+	m.add(tokenRoutes(m.server))
+	m.add(publicRoutes(m.server))
 	delete(m.paths, "/mcp") // the errors of that protocol have its own form
 	for path, p := range m.paths {
 		for method, handler := range p.by {

@@ -32,13 +32,6 @@ const (
 
 var typeEvents = []string{"text/event-stream"}
 
-// stream adds a route whose response is the live event stream.
-func (m *router) stream(pattern string, who access) {
-	rt := m.route(pattern, who, query, work{})
-	rt.isStream, rt.readsLog, rt.do = true, true, rt.openStream
-	m.handle(rt, rt)
-}
-
 type streamRequest struct {
 	filter parley.EventFilter
 	cursor

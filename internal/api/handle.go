@@ -28,31 +28,43 @@ import (
 // route is one method of one path. Every request passes the same checks in the same order before any work is
 // done. Their errors are 429 and 401, 403, 404 and 405, 413, 400, 422.
 type route struct {
-	*server
-	checkSession sessionCheck // of the console; nil: tokens authenticate
-	method       string
-	path         string
-	access       access
-	input        input
-	isStream     bool
-	readsLog     bool // it reads only the store, so its channel need not run
-	work
-
-	duration *prometheus.HistogramVec   // by route and status
-	ok       func() prometheus.Observer // of this route and 200; made at the first request, because a histogram has 18 lines
+	*router
+	row
+	method string
+	path   string
+	ok     func() prometheus.Observer // of this route and 200; made at the first request, because a histogram has 18 lines
 }
 
-// work is the endpoint of a route.
+// work is what a route does: do, draft, stream or handler, and how.
 type work struct {
 	do func(ctx context.Context, r *request) (response, error)
-	// fromMessages rebuilds a lost response from the messages that the work created; nil: it creates none.
+	// draft reads what goes through the outbox: a message, or a change of a message or a chat. The response is fromMessages.
+	draft func(ctx context.Context, r *request) (gateway.Draft, error)
+	// fromMessages makes the response from the messages that the work created, also again if it was lost; nil: it creates none.
 	fromMessages func(ctx context.Context, r *request, ms []parley.Message) (response, error)
+	// stream opens a response that has no end by itself.
+	stream func(rt *route, ctx context.Context, r *request) (response, error)
+	// handler writes its own responses, and does its own checks.
+	handler http.Handler
 	// signed is done instead for a request without a token whose query has a signature, which it must verify; nil: never.
 	signed func(ctx context.Context, r *request) (response, error)
 	// anywhere: every node can do it, not only the one that serves the channel.
 	anywhere bool
 	// certain: a request without a key is repeated too while its result is unknown.
 	certain bool
+	// readsLog: it reads only the store, so its channel need not run.
+	readsLog bool
+}
+
+// perform does the work.
+func (rt *route) perform(ctx context.Context, r *request) (response, error) {
+	switch {
+	case rt.stream != nil:
+		return rt.stream(rt, ctx, r)
+	case rt.draft != nil:
+		return rt.submit(ctx, r)
+	}
+	return rt.do(ctx, r)
 }
 
 type request struct {
@@ -208,7 +220,7 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		}
 		return
 	}
-	if r.quota.Name != "" && a.status != http.StatusTooManyRequests && !rt.isStream { // 429 carries its own
+	if r.quota.Name != "" && a.status != http.StatusTooManyRequests && rt.stream == nil { // 429 carries its own
 		a.header = append(a.header, quotaFields(r.quota)...)
 	}
 	if time.Since(began) > longRequest {

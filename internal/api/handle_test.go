@@ -298,11 +298,13 @@ func TestPanicAndInternalErrors(t *testing.T) {
 			return response{}, err
 		}}
 	}
-	router.add("GET /api/panic", ofChannel, nothing, fail(nil))
-	router.add("GET /api/error", ofChannel, nothing, fail(errors.New("secret path /etc/x")))
-	router.add("GET /api/coded", ofChannel, nothing, fail(parley.Errorf(parley.Internal, "secret sentence")))
-	router.add("GET /api/down", ofChannel, nothing, fail(&parley.Error{Code: parley.Unavailable, Message: "Try later.",
-		Cause: errors.New("secret cause")}))
+	router.add([]row{
+		{"GET /api/panic", ofChannel, viewer, "", nothing, fail(nil)},
+		{"GET /api/error", ofChannel, viewer, "", nothing, fail(errors.New("secret path /etc/x"))},
+		{"GET /api/coded", ofChannel, viewer, "", nothing, fail(parley.Errorf(parley.Internal, "secret sentence"))},
+		{"GET /api/down", ofChannel, viewer, "", nothing, fail(&parley.Error{Code: parley.Unavailable, Message: "Try later.",
+			Cause: errors.New("secret cause")})},
+	})
 	e.server.Config.Handler = router
 	router.finish()
 	for path, want := range map[string]string{
@@ -404,10 +406,10 @@ func TestPanicTellsNothingOfTheRequest(t *testing.T) {
 		"http":    func(r *request) { panic(*r.http) },
 		"form":    func(r *request) { panic(struct{ Contact string }{r.Text("contact_id", 1, 100)}) },
 	} {
-		router.add("POST /api/"+path, ofChannel, body, work{do: func(_ context.Context, r *request) (response, error) {
+		router.add([]row{{"POST /api/" + path, ofChannel, viewer, "", body, work{do: func(_ context.Context, r *request) (response, error) {
 			trouble(r)
 			return response{}, errors.New("it did not panic")
-		}})
+		}}}})
 	}
 	router.finish()
 	e.server.Config.Handler = router

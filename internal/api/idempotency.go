@@ -29,8 +29,8 @@ const (
 // idempotent does the work, or returns the stored response of an earlier request with the same key.
 func (rt *route) idempotent(ctx context.Context, r *request) (response, error) {
 	values := r.http.Header[keyHeader]
-	if len(values) == 0 || rt.method == http.MethodGet || rt.isStream {
-		return rt.do(ctx, r)
+	if len(values) == 0 || rt.method == http.MethodGet || rt.stream != nil {
+		return rt.act(ctx, r)
 	}
 	if len(values) > 1 || !validKey(values[0]) {
 		return response{}, parley.InvalidField(keyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters, given once.")
@@ -77,7 +77,7 @@ func (rt *route) runFirst(ctx context.Context, r *request, key parley.StoredResp
 		return rt.replay(*stored, r)
 	}
 	r.key = &key
-	if a, err = rt.do(ctx, r); err != nil {
+	if a, err = rt.act(ctx, r); err != nil {
 		return response{}, err
 	}
 	if key.IsComplete() && !r.replaces { // stored with the work

@@ -27,7 +27,7 @@ const keyName = "Idempotency-Key"
 func (e *env) keyRoute() *route {
 	s := &server{Config: e.config, fingerprints: e.config.Keyring.Derive("idempotency")}
 	s.tx = s.Store.Tx
-	return &route{server: s, method: http.MethodPost, access: ofAdmin}
+	return &route{router: &router{server: s}, method: http.MethodPost, row: row{access: ofAdmin}}
 }
 
 func (e *env) count(path string) int {

@@ -269,7 +269,7 @@ const console parley.TokenKind = "console"
 func (a *API) Console(check func(ctx context.Context, hr *http.Request) (parley.Ticket, error)) http.Handler {
 	m := emptyRouter(a.server, a.duration)
 	m.checkSession = check
-	routes(m, m.server)
+	m.add(tokenRoutes(a.server))
 	m.finish()
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		inside := hr.Clone(hr.Context())

@@ -54,10 +54,14 @@ func TestWaitingAsToldIsEnough(t *testing.T) {
 			}},
 		"three requests a second": {
 			func() { s.perToken = limit.NewBuckets[parley.TokenID](time.Second/3, 6) },
-			func() error { return (&route{server: s}).withinLimit(&request{token: parley.Token{ID: token}}) }},
+			func() error {
+				return (&route{router: &router{server: s}}).withinLimit(&request{token: parley.Token{ID: token}})
+			}},
 		"one request in a while": {
 			func() { s.perToken = limit.NewBuckets[parley.TokenID](14_285_714_285, 1) },
-			func() error { return (&route{server: s}).withinLimit(&request{token: parley.Token{ID: token}}) }},
+			func() error {
+				return (&route{router: &router{server: s}}).withinLimit(&request{token: parley.Token{ID: token}})
+			}},
 		"bytes fetched": {
 			func() {
 				s.fetched = limit.NewWindow[parley.TokenID](1000, time.Minute)

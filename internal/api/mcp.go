@@ -24,15 +24,9 @@ const (
 	limitMCP   = "mcp"
 )
 
-// mcp adds the route for clients of the Model Context Protocol. It calls the other routes with the caller's own token, so
-// their checks, their limits and their forwarding to other nodes hold for it too.
-func (m *router) mcp(pattern string) {
-	rt := m.route(pattern, ofEvery, body, work{})
-	rt.isStream, rt.do = true, func(ctx context.Context, r *request) (response, error) { return rt.openMCP(ctx, r, m) }
-	m.handle(rt, rt)
-}
-
-func (rt *route) openMCP(ctx context.Context, r *request, routes http.Handler) (response, error) {
+// openMCP serves clients of the Model Context Protocol. It calls the other routes with the caller's own token, so their checks, their
+// limits and their forwarding to other nodes hold for it too.
+func (rt *route) openMCP(ctx context.Context, r *request) (response, error) {
 	if !rt.isOwnOrigin(r.http) {
 		return response{}, parley.Errorf(parley.Forbidden, "Pages of other origins may not use this endpoint.")
 	}
@@ -43,16 +37,16 @@ func (rt *route) openMCP(ctx context.Context, r *request, routes http.Handler) (
 	return response{status: http.StatusOK, stream: func(w http.ResponseWriter) error {
 		defer rt.mcpCalls.Release(r.token.ID)
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(mcpTimeout + timeToWrite))
-		rt.serveMCP(w, r, routes)
+		rt.serveMCP(w, r)
 		return nil
 	}}, nil
 }
 
-func (rt *route) serveMCP(w http.ResponseWriter, r *request, routes http.Handler) {
+func (rt *route) serveMCP(w http.ResponseWriter, r *request) {
 	setHeaders(w.Header(), r.id)
 	raw, _ := bearer(r.http.Header)
 	api := &client.Client{Base: "http://parley", Token: raw, Channel: headerOf(r.http.Header, "X-Channel"),
-		HTTP: &http.Client{Transport: client.Inside(routes, r.http)}}
+		HTTP: &http.Client{Transport: client.Inside(rt.router, r.http)}}
 	config := mcp.Config{API: api, Admin: r.token.Kind == parley.AdminToken, Sending: rt.MCPSending, Version: rt.Program.Version}
 	asked := r.http.Clone(r.http.Context())
 	asked.Body = io.NopCloser(bytes.NewReader(bytes.Clone(r.body.Bytes()))) // the buffer is pooled

@@ -98,6 +98,55 @@ func TestOpenAPIReadsWell(t *testing.T) {
 	}
 }
 
+// TestOpenAPIAndRoutes compares the operations of the document with the rows of the routes, under every spelling: who may call one,
+// whether it names a channel, and whether it has a body.
+func TestOpenAPIAndRoutes(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]*openapi3.Operation{}
+	namesChannel := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			name := method + " " + path
+			described[name] = op
+			namesChannel[name] = slices.ContainsFunc(append(item.Parameters, op.Parameters...), func(p *openapi3.ParameterRef) bool {
+				return p.Value.Name == "X-Channel"
+			})
+		}
+	}
+	for _, row := range append(tokenRoutes(&server{}), publicRoutes(&server{})...) {
+		if row.access != public && !slices.Contains(parley.Roles, row.role) {
+			t.Errorf("%s has no role", row.pattern)
+		}
+		for _, name := range row.names() {
+			op := described[name]
+			if op == nil {
+				t.Errorf("%s is not in the document", name)
+				continue
+			}
+			delete(described, name)
+			isPublic := op.Security != nil && !slices.ContainsFunc(*op.Security, func(one openapi3.SecurityRequirement) bool {
+				return one["bearer"] != nil
+			})
+			if isPublic != (row.access == public) && row.handler == nil {
+				t.Errorf("%s: public is %t in the document", name, isPublic)
+			}
+			if namesChannel[name] != (row.access != public && row.access != ofAdmin) {
+				t.Errorf("%s: X-Channel is %t in the document", name, namesChannel[name])
+			}
+			hasBody := row.input != nothing && row.input != query
+			if (op.RequestBody != nil) != hasBody || hasBody && op.RequestBody.Value.Required != (row.input == body || row.input == upload) {
+				t.Errorf("%s has another body in the document", name)
+			}
+		}
+	}
+	for name := range described {
+		t.Errorf("%s is in the document and no route", name)
+	}
+}
+
 // openAPIFromYAML turns the hand-written document into JSON, keeping its order, which is the order
 // that readers see, and leaving out the lists that it shares by alias.
 func openAPIFromYAML(source []byte) ([]byte, error) {

@@ -15,34 +15,31 @@ import (
 	"parley/internal/store"
 )
 
-// drafting is the work of an endpoint whose one draft goes through the outbox: a message, or a change of a message or
-// a chat.
-func drafting(
-	s *server, read func(ctx context.Context, r *request) (gateway.Draft, error),
-	respond func(ctx context.Context, r *request, ms []parley.Message) (response, error),
-) work {
-	return work{
-		do: func(ctx context.Context, r *request) (response, error) {
-			if err := r.channel.Usable(); err != nil {
-				return response{}, err
-			}
-			draft, err := read(ctx, r)
-			if err != nil {
-				return response{}, err
-			}
-			ms, err := s.accept(ctx, r, r.channel.Code, []gateway.Draft{draft})
-			if err != nil {
-				return response{}, err
-			}
-			a, err := respond(ctx, r, ms)
-			return r.prefer.on(a), err
-		},
-		fromMessages: respond,
+// submit passes the draft of a request to the outbox, and describes the result.
+func (rt *route) submit(ctx context.Context, r *request) (response, error) {
+	if err := r.channel.Usable(); err != nil {
+		return response{}, err
 	}
+	draft, err := rt.draft(ctx, r)
+	if err != nil {
+		return response{}, err
+	}
+	ms, err := rt.accept(ctx, r, r.channel.Code, []gateway.Draft{draft})
+	if err != nil {
+		return response{}, err
+	}
+	a, err := rt.fromMessages(ctx, r, ms)
+	return r.prefer.on(a), err
 }
 
-func sending(s *server, read func(form.Form) outgoing) work {
-	return drafting(s, func(ctx context.Context, r *request) (gateway.Draft, error) {
+// changing is the work of changing a message or a chat.
+func (s *server) changing(draft func(ctx context.Context, r *request) (gateway.Draft, error)) work {
+	return work{draft: draft, fromMessages: operationResponse}
+}
+
+// sending is the work of sending a message of one kind.
+func (s *server) sending(read func(form.Form) outgoing) work {
+	return work{fromMessages: sendResponse, draft: func(ctx context.Context, r *request) (gateway.Draft, error) {
 		to := r.Chat()
 		p := read(r.Form)
 		if err := cmp.Or(s.checkReply(ctx, r.channel.Code, p), r.Err()); err != nil {
@@ -59,7 +56,7 @@ func sending(s *server, read func(form.Form) outgoing) work {
 			return gateway.Draft{}, err
 		}
 		return drafts[0], nil
-	}, sendResponse)
+	}}
 }
 
 // accept passes the drafts and the idempotency key to the gateway, and waits for the network as long as the
