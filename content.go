@@ -29,6 +29,10 @@ const (
 	KindArchive  Kind = "archive"
 )
 
+// Kinds lists every kind.
+var Kinds = []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact,
+	KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive}
+
 func (k Kind) InHistory() bool {
 	switch k {
 	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact:

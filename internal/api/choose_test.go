@@ -27,6 +27,12 @@ type liveNetwork struct {
 	sink network.Sink // of the last session
 }
 
+func (n *liveNetwork) Info() network.Info {
+	info := n.Network.Info()
+	info.Name, info.Title, info.Simulated = parley.WhatsApp, "WhatsApp", false
+	return info
+}
+
 func (n *liveNetwork) Open(ctx context.Context, c parley.Channel, sink network.Sink) (network.Session, error) {
 	n.sink = sink
 	return n.Network.Open(ctx, c, sink)

@@ -35,25 +35,25 @@ func rowOf(c parley.Contact) contactRow {
 
 func (s *server) contacts(ctx context.Context, r *request) (any, error) {
 	page := r.Page()
-	session, err := s.session(r)
+	directory, err := s.directory(r)
 	if err != nil {
 		return nil, err
 	}
-	contacts, total, err := session.Contacts(ctx, page)
+	contacts, total, err := directory.Contacts(ctx, page)
 	return okPage(mapped(contacts, rowOf), page, total), err
 }
 
-// session returns the session of the channel, or an error if a field is wrong.
-func (s *server) session(r *request) (network.Session, error) {
+// directory returns the session of the channel, or an error if a field is wrong.
+func (s *server) directory(r *request) (network.Directory, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return s.Gateway.Session(r.channel.Code)
+	return s.Gateway.Directory(r.channel.Code)
 }
 
 func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, error) {
 	id := r.Contact("contact_id")
-	session, err := s.session(r)
+	directory, err := s.directory(r)
 	if err != nil {
 		return parley.Contact{}, err
 	}
@@ -61,7 +61,7 @@ func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, er
 	if err != nil {
 		return parley.Contact{}, err
 	}
-	c, err := session.Contact(ctx, own)
+	c, err := directory.Contact(ctx, own)
 	c.ID = id
 	return c, err
 }
@@ -111,11 +111,11 @@ func (s *server) checkNumber(ctx context.Context, r *request) (any, error) {
 	if spelling := r.Text("phone", 1, 100); spelling != "" {
 		digits = r.CheckSpelling("phone", spelling)
 	}
-	session, err := s.session(r)
+	directory, err := s.directory(r)
 	if err != nil {
 		return nil, err
 	}
-	id, exists, err := session.CheckNumber(ctx, digits)
+	id, exists, err := directory.CheckNumber(ctx, digits)
 	data := numberData{IsExists: exists}
 	if exists {
 		data.ContactID = textOrNil(id)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/network"
 )
 
 const (
@@ -72,13 +71,13 @@ func (c *nameFinder) read(ctx context.Context, of listKey) map[parley.ContactID]
 		return list.of
 	}
 	c.left--
-	session, err := c.Gateway.Session(of.channel)
+	ask, err := c.newReader(of)
 	if err != nil {
 		return list.of
 	}
 	limited, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
-	names, err := readNames(limited, session, of.groups)
+	names, err := ask(limited)
 	switch {
 	case err == nil:
 		list = nameList{time.Now().Add(namesFor), names}
@@ -94,21 +93,27 @@ func (c *nameFinder) read(ctx context.Context, of listKey) map[parley.ContactID]
 	return list.of
 }
 
-func readNames(ctx context.Context, session network.Session, ofGroups bool) (map[parley.ContactID]string, error) {
-	if ofGroups {
-		groups, _, err := session.Groups(ctx, parley.Page{Limit: maxGroups})
-		names := make(map[parley.ContactID]string, len(groups))
-		for _, g := range groups {
-			names[g.ID.Chat()] = g.Name
+// newReader returns what reads the names from the network of a channel that is connected.
+func (c *nameFinder) newReader(of listKey) (func(context.Context) (map[parley.ContactID]string, error), error) {
+	names := map[parley.ContactID]string{}
+	if of.groups {
+		session, err := c.Gateway.Groups(of.channel)
+		return func(ctx context.Context) (map[parley.ContactID]string, error) {
+			groups, _, err := session.Groups(ctx, parley.Page{Limit: maxGroups})
+			for _, g := range groups {
+				names[g.ID.Chat()] = g.Name
+			}
+			return names, err
+		}, err
+	}
+	directory, err := c.Gateway.Directory(of.channel)
+	return func(ctx context.Context) (map[parley.ContactID]string, error) {
+		contacts, _, err := directory.Contacts(ctx, parley.Page{Limit: maxNames})
+		for _, one := range contacts {
+			names[one.ID] = one.Name
 		}
 		return names, err
-	}
-	contacts, _, err := session.Contacts(ctx, parley.Page{Limit: maxNames})
-	names := make(map[parley.ContactID]string, len(contacts))
-	for _, one := range contacts {
-		names[one.ID] = one.Name
-	}
-	return names, err
+	}, err
 }
 
 // search returns contacts and groups of some channels whose names contain a text. It takes no longer than a list may wait.

@@ -37,12 +37,20 @@ func groupOf(g parley.Group) groupRow {
 
 func (s *server) groups(ctx context.Context, r *request) (any, error) {
 	page := r.Page()
-	session, err := s.session(r)
+	session, err := s.groupSession(r)
 	if err != nil {
 		return nil, err
 	}
 	groups, total, err := session.Groups(ctx, page)
 	return okPage(mapped(groups, groupOf), page, total), err
+}
+
+// groupSession returns the session of the channel, or an error if a field is wrong.
+func (s *server) groupSession(r *request) (network.Groups, error) {
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return s.Gateway.Groups(r.channel.Code)
 }
 
 // maxParticipants is the limit of WhatsApp.
@@ -57,7 +65,7 @@ func (s *server) createGroup(ctx context.Context, r *request) (any, error) {
 	if err := acceptsAll(r.channel, participants); err != nil {
 		return nil, err
 	}
-	session, err := s.Gateway.Session(r.channel.Code)
+	session, err := s.Gateway.Groups(r.channel.Code)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +111,7 @@ func unknownGroup(err error) error {
 
 func (s *server) participants(ctx context.Context, r *request) (any, error) {
 	id := r.Group("group_id")
-	session, err := s.session(r)
+	session, err := s.groupSession(r)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +133,7 @@ type membersData struct {
 func (s *server) updateMembers(add bool) endpoint {
 	return func(ctx context.Context, r *request) (any, error) {
 		id, members := r.Group("group_id"), readMembers(r.Form)
-		session, err := s.session(r)
+		session, err := s.groupSession(r)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +174,7 @@ type groupData struct {
 
 func (s *server) leaveGroup(ctx context.Context, r *request) (any, error) {
 	id := r.Group("group_id")
-	session, err := s.session(r)
+	session, err := s.groupSession(r)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +184,7 @@ func (s *server) leaveGroup(ctx context.Context, r *request) (any, error) {
 
 func (s *server) inviteLink(ctx context.Context, r *request) (any, error) {
 	id := r.Group("group_id")
-	session, err := s.session(r)
+	session, err := s.groupSession(r)
 	if err != nil {
 		return nil, err
 	}

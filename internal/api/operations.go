@@ -208,13 +208,13 @@ func (s *server) typing(on bool) func(ctx context.Context, r *request) error {
 		if err := r.channel.Accepts(to); err != nil {
 			return err
 		}
-		session, err := s.Gateway.Session(r.channel.Code)
+		typist, err := s.Gateway.Typist(r.channel.Code)
 		if err != nil {
 			return err
 		}
 		if to, err = s.ownSpelling(ctx, r.channel.Code, to); err != nil {
 			return err
 		}
-		return session.Typing(ctx, to, on)
+		return typist.Typing(ctx, to, on)
 	}
 }

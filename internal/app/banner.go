@@ -100,11 +100,11 @@ func (s *server) bannerChannel(ctx context.Context, line func(string, ...any)) p
 		return ""
 	}
 	line("Channel   %-8s %-9s %s", demo.Code, demo.State.Status, number)
-	session, err := s.gateway.Session(DemoChannel)
+	directory, err := s.gateway.Directory(DemoChannel)
 	if err != nil {
 		return anyPhone
 	}
-	phones, _, err := session.Contacts(ctx, parley.Page{Limit: 2})
+	phones, _, err := directory.Contacts(ctx, parley.Page{Limit: 2})
 	if err != nil || len(phones) == 0 {
 		return anyPhone
 	}
@@ -144,8 +144,8 @@ func (s *server) contactName(channel parley.ChannelCode, id parley.ContactID) st
 	if c, ok := s.gateway.Channel(channel); !ok || c.Network != parley.Sandbox {
 		return ShowNumber(id.Number())
 	}
-	if session, err := s.gateway.Session(channel); err == nil {
-		if contact, err := session.Contact(context.Background(), id); err == nil && contact.Name != "" {
+	if directory, err := s.gateway.Directory(channel); err == nil {
+		if contact, err := directory.Contact(context.Background(), id); err == nil && contact.Name != "" {
 			return contact.Name
 		}
 	}

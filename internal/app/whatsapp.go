@@ -34,6 +34,8 @@ var (
 	_ network.Witness = (*realNetwork)(nil)
 )
 
+func (n *realNetwork) Info() network.Info { return whatsapp.Info }
+
 func (n *realNetwork) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	driver, err := n.open(ctx)
 	if err != nil {

@@ -91,33 +91,15 @@ func (g *Gateway) StopChannel(ctx context.Context, code parley.ChannelCode, inTx
 
 // LogoutChannel unlinks a channel's account, and waits a while for its new status.
 func (g *Gateway) LogoutChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
-	c, err := g.onSession(ctx, code, network.Session.Logout)
+	session, err := openAs[network.Pairer](g, code, "pairing")
+	if err == nil {
+		err = session.Logout(ctx)
+	}
 	if err != nil {
-		return c, err
+		return parley.Channel{}, err
 	}
 	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return !s.CanSend() })
 	return g.currentChannel(code)
-}
-
-// onSession calls do with a channel's session, connected or not.
-func (g *Gateway) onSession(
-	ctx context.Context, code parley.ChannelCode, do func(network.Session, context.Context) error,
-) (parley.Channel, error) {
-	a, err := g.account(code)
-	if err != nil {
-		return parley.Channel{}, err
-	}
-	a.mu.RLock()
-	session := a.session
-	a.mu.RUnlock()
-	if session == nil {
-		return parley.Channel{}, parley.Errorf(parley.ChannelNotReady, "Channel %s is %s. Start it with: parley channel start %s",
-			code, a.snapshot().State.Status, code)
-	}
-	if err := do(session, ctx); err != nil {
-		return parley.Channel{}, err
-	}
-	return a.snapshot(), nil
 }
 
 // ResetChannel deletes all messages of a sandbox channel, queued ones included, and restarts it. They are hidden at once and

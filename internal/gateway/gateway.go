@@ -328,32 +328,6 @@ func (g *Gateway) Channel(code parley.ChannelCode) (parley.Channel, bool) {
 	return c, ok && !g.draining
 }
 
-// Session returns a channel's live connection, for requests that are not queued.
-func (g *Gateway) Session(code parley.ChannelCode) (network.Session, error) {
-	a, err := g.account(code)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.snapshot().Usable(); err != nil {
-		return nil, err
-	}
-	if s := a.liveSession(); s != nil {
-		return s, nil
-	}
-	return nil, &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
-		Message: fmt.Sprintf("Channel %s is connecting. Try again in a moment.", code)}
-}
-
-// LookUpNumber asks a channel's network for its spelling of a contact's number. The session reports it as [network.Alias].
-func (g *Gateway) LookUpNumber(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
-	s, err := g.Session(code)
-	if err != nil {
-		return err
-	}
-	_, _, err = s.CheckNumber(ctx, c.Number())
-	return err
-}
-
 // QueueDepth is how many messages of a channel are queued.
 func (g *Gateway) QueueDepth(code parley.ChannelCode) int {
 	return g.QueuedAhead(code, parley.PriorityNormal)

@@ -95,7 +95,7 @@ func (b *bench) start() {
 	b.g = gateway.New(gateway.Config{
 		Clock: func() time.Time { return time.Now().Add(ahead) },
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: b.driver},
+		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: live{b.driver}},
 		Keyring: b.keyring, LoginLinks: b.links, EventRetention: b.eventLife, Limits: b.limits,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -189,6 +189,17 @@ type driver struct {
 	forgotten []parley.ChannelCode
 }
 
+func (d *driver) Info() network.Info {
+	return network.Info{Name: parley.Sandbox, Title: "Sandbox", Simulated: true, Groups: true, Kinds: parley.Kinds}
+}
+
+// live is the driver in the place of a real network.
+type live struct{ *driver }
+
+func (live) Info() network.Info {
+	return network.Info{Name: parley.WhatsApp, Title: "WhatsApp", Groups: true, Kinds: parley.Kinds}
+}
+
 func (d *driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) (network.Session, error) {
 	if c.Code == d.refuse {
 		return nil, errors.New("no")
@@ -258,11 +269,10 @@ func (d *driver) texts(code parley.ChannelCode, chat parley.ContactID) (texts []
 }
 
 type session struct {
-	network.Session // what these tests do not call
-	driver          *driver
-	code            parley.ChannelCode
-	sink            network.Sink
-	closed          bool
+	driver *driver
+	code   parley.ChannelCode
+	sink   network.Sink
+	closed bool
 
 	mu    sync.Mutex
 	given []parley.Message

@@ -16,22 +16,26 @@ const shownFor = 5 * time.Minute
 // number. [Gateway.Pairing] and the event log report the steps. It waits a while for a logged out channel to change its
 // status: a sandbox channel can be used again at once.
 func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode, number string) (parley.Channel, error) {
-	c, err := g.onSession(ctx, code, func(s network.Session, ctx context.Context) error {
-		if number == "" {
-			return s.Pair(ctx)
-		}
-		byCode, ok := s.(network.PairByCode)
-		if !ok {
-			return parley.Errorf(parley.NotSupported,
-				"Channel %s is on a network that gives no code to type. Pair it without a number.", code)
-		}
-		return byCode.PairWithCode(ctx, number)
-	})
-	if err != nil {
-		return c, err
+	if err := g.startPairing(ctx, code, number); err != nil {
+		return parley.Channel{}, err
 	}
 	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.ChannelLoggedOut })
 	return g.currentChannel(code)
+}
+
+func (g *Gateway) startPairing(ctx context.Context, code parley.ChannelCode, number string) error {
+	if number == "" {
+		session, err := openAs[network.Pairer](g, code, "pairing")
+		if err != nil {
+			return err
+		}
+		return session.Pair(ctx)
+	}
+	session, err := openAs[network.PairByCode](g, code, "pairing by a code")
+	if err != nil {
+		return err
+	}
+	return session.PairWithCode(ctx, number)
 }
 
 // Pairing returns the latest step of a channel's pairing, without an expired code; false: there was none lately, or the

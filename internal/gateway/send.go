@@ -46,8 +46,11 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 		return nil, err
 	}
 	channel := a.snapshot()
-	for _, d := range drafts {
-		if err := channel.Accepts(d.To); err != nil {
+	for i := range drafts {
+		if err := channel.Accepts(drafts[i].To); err != nil {
+			return nil, err
+		}
+		if err := g.checkDraft(channel, &drafts[i]); err != nil {
 			return nil, err
 		}
 	}

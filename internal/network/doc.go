@@ -1,7 +1,8 @@
 // Package network is the contract between the gateway and a chat network.
 //
-// A [Driver] opens a [Session] for each channel. The gateway calls the session to send and to query; the session calls
-// the [Sink] with events.
+// A [Driver] describes its network as [Info] and opens a [Session] for each channel. The gateway calls the session to send
+// and to query; the session calls the [Sink] with events. What only some networks have, such as [Groups] or pairing
+// ([Pairer]), are interfaces that a session may implement too: the gateway asks for them.
 //
 // Invariants:
 //

@@ -10,6 +10,9 @@ import (
 
 // Driver opens sessions on one chat network. Its methods may be called from several goroutines.
 type Driver interface {
+	// Info describes the network. It never changes.
+	Info() Info
+
 	// Open starts a channel's session and returns without waiting for the network. The sink gets its [State] changes.
 	// The session lives until it is closed, not until ctx ends.
 	Open(ctx context.Context, channel parley.Channel, sink Sink) (Session, error)
@@ -18,30 +21,9 @@ type Driver interface {
 	DeleteChannel(ctx context.Context, code parley.ChannelCode) error
 }
 
-// Witness is a driver that reports when its channels last worked.
-type Witness interface {
-	// Evidence returns false for a channel that is not open.
-	Evidence(code parley.ChannelCode) (Evidence, bool)
-}
-
-// Evidence is when a channel's connection last worked. Zero times: not since its session was opened.
-type Evidence struct {
-	Connected time.Time // the login succeeded
-	Heard     time.Time // anything arrived from the network, such as a pong
-	Confirmed time.Time // the network confirmed something that we sent
-	Received  time.Time // a message or receipt arrived
-	// RestrictedUntil is until when the account may not write to strangers; zero: not restricted, or unknown.
-	RestrictedUntil time.Time
-	// ClockAhead is how far this machine's clock was ahead of the network's at ClockSeen, within two seconds; negative:
-	// behind. It is unknown if ClockSeen is zero. A network may know it modulo a week only.
-	ClockAhead time.Duration
-	ClockSeen  time.Time
-	// NetworkTime is the newest time, with its date, that the network sent; zero: none.
-	NetworkTime time.Time
-}
-
 // Session is a channel's live connection. Its methods may be called from several goroutines. They return errors of this
-// package's constructors, or plain ones, which are temporary.
+// package's constructors, or plain ones, which are temporary. What only some networks can do is in the interfaces of
+// optional.go, which a session may have too.
 type Session interface {
 	// Send sends messages and operations in order and returns one error for each: nil when the network confirmed it.
 	// After a failure, later ones of the same chat are not sent and get [ErrHeldBack], so that the order is preserved;
@@ -58,49 +40,8 @@ type Session interface {
 	// with an empty file.
 	Fetch(ctx context.Context, reference []byte, to *os.File) error
 
-	// Typing shows or hides "typing…" to a contact or in a group.
-	Typing(ctx context.Context, to parley.ContactID, on bool) error
-
-	// Contacts lists those the account knows, by name, then number, and how many there are.
-	Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error)
-	// Contact returns everything known of one contact, also of one that is not in the list.
-	Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error)
-	// CheckNumber reports whether a phone number is on the network, and its contact id as requested.
-	CheckNumber(ctx context.Context, number string) (id parley.ContactID, exists bool, err error)
-
-	// Groups lists the groups that the account is in, by name, and how many there are.
-	Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error)
-	// CreateGroup creates a group. If the network may have created it despite an error, the class is Unknown.
-	CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error)
-	// Participants lists a group's members; an unknown group is parley.ErrNotFound.
-	Participants(ctx context.Context, id parley.GroupID) ([]parley.Participant, error)
-	// UpdateParticipants adds members to a group, or removes them. It returns one error for each: nil if it is done, or
-	// was so before. An unknown group is parley.ErrNotFound.
-	UpdateParticipants(ctx context.Context, id parley.GroupID, add bool, members []parley.ContactID) ([]error, error)
-	// LeaveGroup leaves a group; an unknown group is parley.ErrNotFound.
-	LeaveGroup(ctx context.Context, id parley.GroupID) error
-	// InviteLink returns the address with which others can join a group; an unknown group is parley.ErrNotFound.
-	InviteLink(ctx context.Context, id parley.GroupID) (string, error)
-
-	// Pair starts pairing. The sink gets its steps.
-	Pair(ctx context.Context) error
-	// Logout ends the account's pairing.
-	Logout(ctx context.Context) error
 	// Close ends the session, waiting for calls of the sink under way. It may be called twice.
 	Close() error
-}
-
-// QueueAware is a session that tries harder to reconnect while messages wait for it.
-type QueueAware interface {
-	// WatchQueue passes how to read the number of messages that wait for the session.
-	WatchQueue(depth func() int)
-}
-
-// PairByCode is a session whose account can also be paired by a code that is typed on its phone.
-type PairByCode interface {
-	// PairWithCode is Pair with a code for the phone with this number, in any spelling with its country code. An
-	// invalid number is parley.Invalid on the field "number".
-	PairWithCode(ctx context.Context, number string) error
 }
 
 // Sink receives events of a session. Events of one chat come in order, the next one only after the sink returned. The

@@ -20,7 +20,7 @@ func testStates(t *fixture) {
 	if working.Phone.Number == "" || strings.Trim(working.Phone.Number, "0123456789") != "" {
 		t.Errorf("a working channel has the number %q", working.Phone.Number)
 	}
-	t.must(t.s.Logout(t.Context()))
+	t.must(t.pairer.Logout(t.Context()))
 	out, at := t.in.awaitState(t, parley.ChannelLoggedOut, at)
 	if out.Reason == "" {
 		t.Error("a logout has no reason")
@@ -32,7 +32,7 @@ func testStates(t *fixture) {
 }
 
 func testLogoutStays(t *fixture) {
-	t.must(t.s.Logout(t.Context()))
+	t.must(t.pairer.Logout(t.Context()))
 	t.in.awaitState(t, parley.ChannelLoggedOut, 0)
 	t.must(t.s.Close())
 	in := newInbox()
@@ -85,7 +85,7 @@ func testClose(t *fixture) {
 }
 
 func testContacts(t *fixture) {
-	all, total, err := t.s.Contacts(t.Context(), parley.Page{Limit: 100})
+	all, total, err := t.directory.Contacts(t.Context(), parley.Page{Limit: 100})
 	t.must(err)
 	if int64(len(all)) != total || total < 2 {
 		t.Fatalf("%d contacts of %d, want at least the two of the harness", len(all), total)
@@ -99,19 +99,19 @@ func testContacts(t *fixture) {
 	if !inOrder {
 		t.Errorf("contacts are not by name and number: %+v", all)
 	}
-	second, total2, err := t.s.Contacts(t.Context(), parley.Page{Limit: 1, Offset: 1})
+	second, total2, err := t.directory.Contacts(t.Context(), parley.Page{Limit: 1, Offset: 1})
 	if err != nil || len(second) != 1 || second[0].ID != all[1].ID || total2 != total {
 		t.Errorf("the second contact alone is %+v of %d (%v), want %s", second, total2, err, all[1].ID)
 	}
-	none, _, err := t.s.Contacts(t.Context(), parley.Page{Limit: 10, Offset: 1 << 40})
+	none, _, err := t.directory.Contacts(t.Context(), parley.Page{Limit: 10, Offset: 1 << 40})
 	if err != nil || len(none) != 0 {
 		t.Errorf("far beyond the end there are %+v (%v)", none, err)
 	}
-	known, err := t.s.Contact(t.Context(), t.phone.Contact())
+	known, err := t.directory.Contact(t.Context(), t.phone.Contact())
 	if err != nil || known.ID != t.phone.Contact() || !known.OnNetwork || known.Name == "" {
 		t.Errorf("the contact is %+v (%v)", known, err)
 	}
-	absent, err := t.s.Contact(t.Context(), t.Absent)
+	absent, err := t.directory.Contact(t.Context(), t.Absent)
 	if err != nil || absent.ID != t.Absent || absent.OnNetwork {
 		t.Errorf("the absent number is %+v (%v)", absent, err)
 	}
@@ -120,13 +120,13 @@ func testContacts(t *fixture) {
 func testNumbers(t *fixture) {
 	number := t.Phone(t, 0).Contact().Number()
 	for _, spelling := range []string{number, "+" + number, "+" + number[:2] + " " + number[2:5] + "-" + number[5:]} {
-		id, exists, err := t.s.CheckNumber(t.Context(), spelling)
+		id, exists, err := t.directory.CheckNumber(t.Context(), spelling)
 		if err != nil || !exists || id != parley.ContactOf(number) {
 			t.Errorf("%q is %s, %t (%v)", spelling, id, exists, err)
 		}
 	}
 	for _, absent := range []string{t.Absent.Number(), "no number", ""} {
-		if _, exists, err := t.s.CheckNumber(t.Context(), absent); err != nil || exists {
+		if _, exists, err := t.directory.CheckNumber(t.Context(), absent); err != nil || exists {
 			t.Errorf("%q is on the network: %t (%v)", absent, exists, err)
 		}
 	}
@@ -134,20 +134,20 @@ func testNumbers(t *fixture) {
 
 func testGroups(t *fixture) {
 	members := []parley.ContactID{t.Phone(t, 0).Contact(), t.Phone(t, 1).Contact()}
-	made, err := t.s.CreateGroup(t.Context(), "A group", members)
+	made, err := t.groups.CreateGroup(t.Context(), "A group", members)
 	t.must(err)
 	if made.Name != "A group" || made.ParticipantCount != 3 || !made.IsOwner || made.CreatedAt.IsZero() ||
 		!strings.HasSuffix(string(made.ID), "@g.us") {
 		t.Errorf("the group is %+v", made)
 	}
-	all, total, err := t.s.Groups(t.Context(), parley.Page{Limit: 100})
+	all, total, err := t.groups.Groups(t.Context(), parley.Page{Limit: 100})
 	if err != nil || int64(len(all)) != total || !slices.ContainsFunc(all, func(g parley.Group) bool { return g.ID == made.ID }) {
 		t.Errorf("the groups are %+v of %d (%v)", all, total, err)
 	}
 	if !slices.IsSortedFunc(all, func(a, b parley.Group) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Errorf("groups are not by name: %+v", all)
 	}
-	inside, err := t.s.Participants(t.Context(), made.ID)
+	inside, err := t.groups.Participants(t.Context(), made.ID)
 	if err != nil || len(inside) != 3 {
 		t.Fatalf("the participants are %+v (%v)", inside, err)
 	}
@@ -159,18 +159,18 @@ func testGroups(t *fixture) {
 	if !slices.ContainsFunc(inside, func(p parley.Participant) bool { return p.IsOwner && p.IsAdmin }) {
 		t.Errorf("nobody owns the group: %+v", inside)
 	}
-	if _, err := t.s.Participants(t.Context(), "1@g.us"); !errors.Is(err, parley.ErrNotFound) {
+	if _, err := t.groups.Participants(t.Context(), "1@g.us"); !errors.Is(err, parley.ErrNotFound) {
 		t.Errorf("an unknown group: %v", err)
 	}
-	if _, err := t.s.CreateGroup(t.Context(), "Nobody", []parley.ContactID{t.Absent}); network.ClassOf(err) != network.Permanent {
+	if _, err := t.groups.CreateGroup(t.Context(), "Nobody", []parley.ContactID{t.Absent}); network.ClassOf(err) != network.Permanent {
 		t.Errorf("a group with an absent number: %v", err)
 	}
 }
 
 func testDeleteChannel(t *fixture) {
 	t.send(outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))
-	if _, err := t.s.CreateGroup(t.Context(), "A group", []parley.ContactID{t.phone.Contact()}); err != nil {
-		t.Fatal(err)
+	if t.groups != nil {
+		t.newGroup()
 	}
 	t.must(t.s.Close())
 	for range 2 {

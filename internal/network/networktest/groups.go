@@ -16,7 +16,7 @@ import (
 func (t *fixture) newGroup() (parley.GroupID, []Phone) {
 	t.Helper()
 	phones := []Phone{t.Phone(t, 0), t.Phone(t, 1)}
-	made, err := t.s.CreateGroup(t.Context(), "A group", []parley.ContactID{phones[0].Contact(), phones[1].Contact()})
+	made, err := t.groups.CreateGroup(t.Context(), "A group", []parley.ContactID{phones[0].Contact(), phones[1].Contact()})
 	t.must(err)
 	return made.ID, phones
 }
@@ -177,7 +177,7 @@ func testGroupOperations(t *fixture) {
 	if got := awaitCount[network.Deletion](t, t.in, 1)[0]; got.From != phones[0].Contact() || got.Group != group || got.Target != theirs {
 		t.Errorf("the deletion is %+v", got)
 	}
-	t.must(t.s.Typing(t.Context(), group.Chat(), true))
+	t.must(t.typist.Typing(t.Context(), group.Chat(), true))
 	if !phones[1].SeesTyping(t) {
 		t.Error("a member does not see typing")
 	}
@@ -185,12 +185,12 @@ func testGroupOperations(t *fixture) {
 
 func testGroupChanges(t *fixture) {
 	first, second := t.Phone(t, 0), t.Phone(t, 1)
-	made, err := t.s.CreateGroup(t.Context(), "A group", []parley.ContactID{first.Contact()})
+	made, err := t.groups.CreateGroup(t.Context(), "A group", []parley.ContactID{first.Contact()})
 	t.must(err)
 	change := func(add bool, member parley.ContactID) {
 		t.Helper()
 		for range 2 { // twice is no error
-			errs, err := t.s.UpdateParticipants(t.Context(), made.ID, add, []parley.ContactID{member})
+			errs, err := t.groups.UpdateParticipants(t.Context(), made.ID, add, []parley.ContactID{member})
 			if err != nil || errs[0] != nil {
 				t.Fatalf("change %s: %v, %v", member, errs, err)
 			}
@@ -213,7 +213,7 @@ func testGroupChanges(t *fixture) {
 	t.send(outgoing(made.ID.Chat(), parley.Text{Body: "with the second"}))
 	t.expectBodies(first, "before", "with both")
 	t.expectBodies(second, "with both", "with the second")
-	inside, err := t.s.Participants(t.Context(), made.ID)
+	inside, err := t.groups.Participants(t.Context(), made.ID)
 	if err != nil || len(inside) != 2 || !slices.ContainsFunc(inside, func(p parley.Participant) bool { return p.ID == second.Contact() }) {
 		t.Errorf("the participants are %+v (%v)", inside, err)
 	}
@@ -231,23 +231,24 @@ func testGroupChanges(t *fixture) {
 }
 
 func testGroupErrors(t *fixture, id parley.GroupID) {
-	errs, err := t.s.UpdateParticipants(t.Context(), id, true, []parley.ContactID{t.Absent, t.phone.Contact()})
+	errs, err := t.groups.UpdateParticipants(t.Context(), id, true, []parley.ContactID{t.Absent, t.phone.Contact()})
 	if err != nil || network.ClassOf(errs[0]) != network.Permanent || errs[1] != nil {
 		t.Errorf("adding an absent number: %v, %v", errs, err)
 	}
-	link, err := t.s.InviteLink(t.Context(), id)
+	link, err := t.groups.InviteLink(t.Context(), id)
 	if err != nil || !strings.HasPrefix(link, "https://") {
 		t.Errorf("the invite link is %q (%v)", link, err)
 	}
-	t.must(t.s.LeaveGroup(t.Context(), id))
+	t.must(t.groups.LeaveGroup(t.Context(), id))
 	for _, id := range []parley.GroupID{id, "120363999999999999@g.us"} {
-		if err := t.s.LeaveGroup(t.Context(), id); !errors.Is(err, parley.ErrNotFound) {
+		if err := t.groups.LeaveGroup(t.Context(), id); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("leaving it: %v", err)
 		}
-		if _, err := t.s.InviteLink(t.Context(), id); !errors.Is(err, parley.ErrNotFound) {
+		if _, err := t.groups.InviteLink(t.Context(), id); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("inviting into it: %v", err)
 		}
-		if _, err := t.s.UpdateParticipants(t.Context(), id, true, []parley.ContactID{t.phone.Contact()}); !errors.Is(err, parley.ErrNotFound) {
+		_, err := t.groups.UpdateParticipants(t.Context(), id, true, []parley.ContactID{t.phone.Contact()})
+		if !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("adding to it: %v", err)
 		}
 		refusal := t.trySend(outgoing(id.Chat(), parley.Text{Body: "hi"}))[0]

@@ -2,8 +2,8 @@
 // driver's test calls [Run] with a [Harness], which lends the suite phones on the other side of the
 // network; it knows nothing else of the network.
 //
-// Invariants: the suite waits for conditions, never for a time; and what it asks of one driver it asks of all, except what the
-// harness says that a network cannot do.
+// Invariants: the suite waits for conditions, never for a time; and what it asks of one driver it asks of all, except what a
+// network cannot do according to its [network.Info], the optional interfaces of its sessions and the harness.
 package networktest
 
 import (
@@ -29,11 +29,11 @@ type Harness struct {
 	Absent parley.ContactID
 	// StoreMedia stores a file where the driver looks for media and returns its description.
 	StoreMedia func(t testing.TB, data []byte, m parley.Media) parley.Media
-	// Pair does what an owner does to pair the channel again.
+	// Pair does what an owner does to pair the channel again; nil: the network has no pairing.
 	Pair func(t testing.TB, s network.Session)
 	// SilentBlocks says that the network hides who blocks the channel: messages to them are confirmed and never arrive.
 	SilentBlocks bool
-	// Disconnect breaks the connection of a session; the driver must reconnect.
+	// Disconnect breaks the connection of a session; the driver must reconnect. Nil: the network has no connections.
 	Disconnect func(t testing.TB, s network.Session)
 }
 
@@ -79,48 +79,57 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range []struct {
 		name string
 		run  func(t *fixture)
+		need need // nil: every network can do it
 	}{
-		{"every kind of message arrives once and intact", testKinds},
-		{"a reply names what it answers", testReply},
-		{"the same id twice is shown once", testSameID},
-		{"order is kept in a chat", testOrder},
-		{"a burst keeps order in each chat", testBurst},
-		{"a failure holds back the rest of its chat", testHeldBack},
-		{"receipts come", testReceipts},
-		{"a phone that was offline gets what waited", testOffline},
-		{"a refused receipt comes again", testReceiptRetry},
-		{"inbound messages come intact", testInbound},
-		{"a file can be fetched later", testFetchLater},
-		{"inbound messages come in order, and again when refused", testInboundRetry},
-		{"what came while the session was closed comes later", testInboundLater},
-		{"reactions go both ways", testReactions},
-		{"deletions go both ways", testDeletions},
-		{"edits go both ways", testEdits},
-		{"votes come", testVotes},
-		{"read receipts reach the sender", testSeen},
-		{"what concerns only oneself is confirmed", testOwnOperations},
-		{"typing is shown", testTyping},
-		{"states are published at open, logout and pairing", testStates},
-		{"a logout outlives the session", testLogoutStays},
-		{"a broken connection comes back", testReconnect},
-		{"nothing comes after close", testClose},
-		{"refusals are permanent", testRefusals},
-		{"impossible numbers are refused", testImpossibleNumbers},
-		{"without a connection nothing is sent", testDisconnected},
-		{"contacts are listed by name", testContacts},
-		{"numbers can be checked", testNumbers},
-		{"groups can be made and read", testGroups},
-		{"members of a group get messages", testGroupMessages},
-		{"members of a group send receipts", testGroupReceipts},
-		{"messages in groups come in order, with their author", testGroupInbound},
-		{"reactions, votes and deletions work in groups", testGroupOperations},
-		{"members of a group change", testGroupChanges},
-		{"a channel can be forgotten, twice", testDeleteChannel},
+		{"every kind of message arrives once and intact", testKinds, nil},
+		{"a reply names what it answers", testReply, nil},
+		{"the same id twice is shown once", testSameID, nil},
+		{"order is kept in a chat", testOrder, nil},
+		{"a burst keeps order in each chat", testBurst, nil},
+		{"a failure holds back the rest of its chat", testHeldBack, nil},
+		{"receipts come", testReceipts, nil},
+		{"a phone that was offline gets what waited", testOffline, nil},
+		{"a refused receipt comes again", testReceiptRetry, nil},
+		{"inbound messages come intact", testInbound, nil},
+		{"a file can be fetched later", testFetchLater, sends(parley.KindFile)},
+		{"inbound messages come in order, and again when refused", testInboundRetry, nil},
+		{"what came while the session was closed comes later", testInboundLater, nil},
+		{"reactions go both ways", testReactions, sends(parley.KindReaction)},
+		{"deletions go both ways", testDeletions, sends(parley.KindDelete)},
+		{"edits go both ways", testEdits, sends(parley.KindEdit, parley.KindDelete)},
+		{"votes come", testVotes, sends(parley.KindPoll)},
+		{"read receipts reach the sender", testSeen, sends(parley.KindSeen)},
+		{"what concerns only oneself is confirmed", testOwnOperations, sends(parley.KindStar, parley.KindArchive)},
+		{"typing is shown", testTyping, (*fixture).types},
+		{"states are published at open, logout and pairing", testStates, (*fixture).pairs},
+		{"a logout outlives the session", testLogoutStays, (*fixture).pairs},
+		{"a broken connection comes back", testReconnect, (*fixture).reconnects},
+		{"nothing comes after close", testClose, nil},
+		{"refusals are permanent", testRefusals, nil},
+		{"impossible numbers are refused", testImpossibleNumbers, nil},
+		{"without a connection nothing is sent", testDisconnected, nil},
+		{"contacts are listed by name", testContacts, (*fixture).hasDirectory},
+		{"numbers can be checked", testNumbers, (*fixture).hasDirectory},
+		{"groups can be made and read", testGroups, (*fixture).hasGroups},
+		{"members of a group get messages", testGroupMessages, (*fixture).hasGroups},
+		{"members of a group send receipts", testGroupReceipts, (*fixture).hasGroups},
+		{"messages in groups come in order, with their author", testGroupInbound, (*fixture).hasGroups},
+		{"reactions, votes and deletions work in groups", testGroupOperations, (*fixture).hasGroups},
+		{"members of a group change", testGroupChanges, (*fixture).hasGroups},
+		{"a channel can be forgotten, twice", testDeleteChannel, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := open(t)
 			s, in := start(t, h)
-			test.run(&fixture{t, h, s, in, h.Phone(t, 0)})
+			f := &fixture{T: t, Harness: h, s: s, in: in, phone: h.Phone(t, 0)}
+			f.pairer, _ = s.(network.Pairer)
+			f.typist, _ = s.(network.Typist)
+			f.directory, _ = s.(network.Directory)
+			f.groups, _ = s.(network.Groups)
+			if test.need != nil && !test.need(f) {
+				t.Skip(h.Driver.Info().Title, "cannot do that")
+			}
+			test.run(f)
 		})
 	}
 }
@@ -132,7 +141,28 @@ type fixture struct {
 	s     network.Session
 	in    *inbox
 	phone Phone // number 0
+
+	// The session, if it can do that; else nil.
+	pairer    network.Pairer
+	typist    network.Typist
+	directory network.Directory
+	groups    network.Groups
 }
+
+// need is what a network must be able to do for a test.
+type need func(*fixture) bool
+
+func sends(kinds ...parley.Kind) need {
+	return func(t *fixture) bool {
+		return !slices.ContainsFunc(kinds, func(k parley.Kind) bool { return !t.Driver.Info().CanSend(k) })
+	}
+}
+
+func (t *fixture) pairs() bool        { return t.pairer != nil }
+func (t *fixture) types() bool        { return t.typist != nil }
+func (t *fixture) hasDirectory() bool { return t.directory != nil }
+func (t *fixture) hasGroups() bool    { return t.groups != nil }
+func (t *fixture) reconnects() bool   { return t.Disconnect != nil }
 
 // testTimeout is how long the suite waits for something to come. Only a program that hangs reaches it.
 const testTimeout = 2 * time.Minute

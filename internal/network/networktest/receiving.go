@@ -15,14 +15,19 @@ import (
 )
 
 func testReceipts(t *fixture) {
-	voice := t.StoreMedia(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3})
 	text := outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
-	note := outgoing(t.phone.Contact(), parley.Voice{Media: voice})
-	t.send(text, note)
-	t.in.awaitStatus(t, parley.Delivered, text.ID, note.ID)
+	sent, played := []parley.MessageID{text.ID}, []parley.MessageID(nil)
+	t.send(text)
+	if t.Driver.Info().CanSend(parley.KindVoice) {
+		note := outgoing(t.phone.Contact(), parley.Voice{Media: t.StoreMedia(t, []byte("OggS and so on"),
+			parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3})})
+		t.send(note)
+		sent, played = append(sent, note.ID), append(played, note.ID)
+	}
+	t.in.awaitStatus(t, parley.Delivered, sent...)
 	t.phone.Read(t)
-	t.in.awaitStatus(t, parley.Read, text.ID, note.ID)
-	t.in.awaitStatus(t, parley.Played, note.ID)
+	t.in.awaitStatus(t, parley.Read, sent...)
+	t.in.awaitStatus(t, parley.Played, played...)
 	for _, r := range of[network.Receipt](t.in.all()) {
 		if r.From != t.phone.Contact() || r.At.IsZero() {
 			t.Errorf("the receipt %+v is not from %s, or has no time", r, t.phone.Contact())
@@ -81,6 +86,11 @@ func testInbound(t *fixture) {
 		parley.File{Media: parley.Media{MIME: "application/pdf", Filename: "a.pdf", Size: int64(len(paper)), SHA256: sha(paper)}},
 	}
 	files := [][]byte{nil, nil, picture, tinyWebP, paper}
+	for i := len(want) - 1; i >= 0; i-- {
+		if !t.Driver.Info().CanSend(want[i].Kind()) {
+			want, files = slices.Delete(want, i, i+1), slices.Delete(files, i, i+1)
+		}
+	}
 	var ids []parley.MessageID
 	for i, content := range want {
 		ids = append(ids, t.phone.Send(t, content, files[i], question.ID))
@@ -294,7 +304,7 @@ func testOwnOperations(t *fixture) {
 
 func testTyping(t *fixture) {
 	for _, on := range []bool{true, false} {
-		t.must(t.s.Typing(t.Context(), t.phone.Contact(), on))
+		t.must(t.typist.Typing(t.Context(), t.phone.Contact(), on))
 		if got := t.phone.SeesTyping(t); got != on {
 			t.Errorf("the phone sees typing: %t, want %t", got, on)
 		}

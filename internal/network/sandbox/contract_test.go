@@ -35,7 +35,7 @@ func TestContract(t *testing.T) {
 				return m
 			},
 			Pair: func(t testing.TB, s network.Session) {
-				if err := s.Pair(t.Context()); err != nil {
+				if err := s.(network.Pairer).Pair(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			},

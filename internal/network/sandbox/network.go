@@ -109,6 +109,11 @@ func (n *Network) Close() error {
 	return n.db.Close()
 }
 
+// Info says that the sandbox can do everything, and needs neither an account nor a pace.
+func (n *Network) Info() network.Info {
+	return network.Info{Name: parley.Sandbox, Title: "Sandbox", Simulated: true, Groups: true, Kinds: parley.Kinds}
+}
+
 func (n *Network) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	if err := n.refresh(ctx, channel.Code); err != nil {
 		return nil, err

@@ -48,11 +48,11 @@ func TestTables(t *testing.T) {
 }
 
 // openAt opens the session of the channel "test" at a node.
-func openAt(t *testing.T, n *Network, sink network.Sink) network.Session {
+func openAt(t *testing.T, n *Network, sink network.Sink) *session {
 	t.Helper()
 	s, err := n.Open(t.Context(), parley.Channel{Code: "test"}, sink)
 	must(t, err)
-	return s
+	return s.(*session)
 }
 
 // notTest is what a node owns that released the channel "test".

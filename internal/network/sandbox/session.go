@@ -15,7 +15,13 @@ import (
 	"parley/internal/wait"
 )
 
-var _ network.Session = (*session)(nil)
+var _ interface {
+	network.Session
+	network.Pairer
+	network.Typist
+	network.Directory
+	network.Groups
+} = (*session)(nil)
 
 type session struct {
 	world *world

@@ -15,7 +15,7 @@ import (
 type desk struct {
 	t       *testing.T
 	network *Network
-	session network.Session
+	session *session
 
 	mu     sync.Mutex
 	events []network.Event
@@ -35,7 +35,7 @@ func (d *desk) open() {
 	d.t.Helper()
 	s, err := d.network.Open(d.t.Context(), parley.Channel{Code: "test", Name: "Test"}, d.sink)
 	must(d.t, err)
-	d.session = s
+	d.session = s.(*session)
 	d.t.Cleanup(func() { s.Close() })
 	synctest.Wait()
 }

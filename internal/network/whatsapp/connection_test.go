@@ -48,7 +48,7 @@ func TestNobodyWaitsForAReconnect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			s, _ := w.paired()
-			answer := s.(*session).current.Load().inner().WaitResponse("an answer that never comes")
+			answer := s.current.Load().inner().WaitResponse("an answer that never comes")
 			w.link.End(end)
 			select {
 			case node := <-answer:
@@ -104,11 +104,12 @@ func TestManyAccountsAtOnce(t *testing.T) {
 	for i := range chats {
 		phones = append(phones, w.Phone(fmt.Sprintf("62899000000%02d", i)))
 	}
-	var sessions []network.Session
+	var sessions []*session
 	for i := range accounts {
 		in := newInbox(t)
-		s, err := w.driver.Open(t.Context(), parley.Channel{Code: parley.ChannelCode(fmt.Sprint("c", i))}, in.sink)
+		opened, err := w.driver.Open(t.Context(), parley.Channel{Code: parley.ChannelCode(fmt.Sprint("c", i))}, in.sink)
 		must(t, err)
+		s := opened.(*session)
 		must(t, s.Pair(t.Context()))
 		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 		_, err = w.Phone(fmt.Sprintf("62811000000%02d", i)).Scan(within(t), qr.Code)

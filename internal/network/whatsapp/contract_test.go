@@ -67,7 +67,7 @@ type watched struct {
 }
 
 type watchedSession struct {
-	network.Session
+	*session
 	d *watched
 }
 
@@ -84,20 +84,20 @@ func (d *watched) Open(ctx context.Context, c parley.Channel, sink network.Sink)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.s, d.in = &watchedSession{s, d}, in
+	d.s, d.in = &watchedSession{s.(*session), d}, in
 	return d.s, nil
 }
 
 func (s *watchedSession) Send(ctx context.Context, ms []*parley.Message) []error {
 	s.d.w.keep(ms...)
-	return s.Session.Send(ctx, ms)
+	return s.session.Send(ctx, ms)
 }
 
 // pair does what the owner of the phone does.
 func (d *watched) pair(t testing.TB, s network.Session) {
 	t.Helper()
 	skip := d.in.count()
-	must(t, s.Pair(t.Context()))
+	must(t, s.(network.Pairer).Pair(t.Context()))
 	d.w.scan(d.in, skip)
 }
 

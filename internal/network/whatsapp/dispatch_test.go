@@ -84,7 +84,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 		w := newWorld(t)
 		s, _ := w.paired()
 		w.sent(s, w.text(otherID, "so that our own devices are known"))
-		found, err := s.(*session).current.Load().lookUpNumber(t.Context(), friendID) // which is not asked for again
+		found, err := s.current.Load().lookUpNumber(t.Context(), friendID) // which is not asked for again
 		if err != nil || !found {
 			t.Fatal(found, err)
 		}
@@ -106,7 +106,7 @@ func TestStrangersDoNotWaitForEachOther(t *testing.T) {
 	for i := range people {
 		p := w.Phone(fmt.Sprintf("62899000000%02d", i))
 		phones = append(phones, p)
-		_, err := s.(*session).current.Load().lookUpNumber(t.Context(), parley.ContactOf(p.Number()))
+		_, err := s.current.Load().lookUpNumber(t.Context(), parley.ContactOf(p.Number()))
 		must(t, err)
 	}
 	w.Inject(whatsapptest.HoldIQ("usync", people), whatsapptest.HoldIQ("encrypt", people))
@@ -131,7 +131,7 @@ func TestOwnDevicesAreNotWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	w.driver.queryRetryAfter = 3 * time.Second
 	s, _ := w.paired()
-	conn := s.(*session).current.Load()
+	conn := s.current.Load()
 	conn.s.devices.invalidate(conn.lid)
 	_, err := conn.lookUpNumber(t.Context(), friendID)
 	must(t, err)
@@ -193,13 +193,13 @@ func TestUnwrittenIsNotUnknown(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	w.sent(s, w.text(friendID, "so that keys are known"))
-	conn := s.(*session).current.Load()
+	conn := s.current.Load()
 	conn.client.Disconnect()
 	err := conn.send(t.Context(), w.friend.LID(), parley.NewMessageID(), &waE2E.Message{Conversation: new("hello")})
 	if network.ClassOf(err) != network.Disconnected {
 		t.Errorf("it is %v", err)
 	}
-	if s.(*session).current.Load() == conn {
+	if s.current.Load() == conn {
 		t.Error("the line is still used")
 	}
 }
@@ -213,7 +213,7 @@ func TestTimedOutSendsLeaveNothing(t *testing.T) {
 	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Unknown {
 		t.Errorf("it is %v", err)
 	}
-	conn := s.(*session).current.Load()
+	conn := s.current.Load()
 	conn.acks.mu.Lock()
 	defer conn.acks.mu.Unlock()
 	if n := len(conn.acks.waiting); n != 0 {
@@ -264,7 +264,7 @@ func TestSameAsWhatsmeow(t *testing.T) {
 	s, _ := w.paired()
 	w.sent(s, w.text(friendID, "sessions exist"))
 	must(t, s.Close())
-	conn, stanzas := w.tapped(s.(*session))
+	conn, stanzas := w.tapped(s)
 	to := w.friend.LID()
 	for name, raw := range map[string]*waE2E.Message{
 		"text":     {Conversation: new("hello")},

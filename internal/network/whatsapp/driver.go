@@ -99,6 +99,21 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	}, nil
 }
 
+// WhatsApp bans accounts that send like machines. A channel without a pace of its own waits a random time between these
+// bounds before each send: about 40 messages a minute.
+const (
+	leastPace = 1 * time.Second
+	mostPace  = 2 * time.Second
+)
+
+// Info describes WhatsApp. It needs no open driver.
+var Info = network.Info{
+	Name: parley.WhatsApp, Title: "WhatsApp", Pairing: []network.PairingMethod{network.PairingByQR, network.PairingByCode},
+	Groups: true, Kinds: parley.Kinds, LeastPace: leastPace, MostPace: mostPace,
+}
+
+func (d *Driver) Info() network.Info { return Info }
+
 func (d *Driver) Open(_ context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

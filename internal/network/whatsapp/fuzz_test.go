@@ -73,7 +73,7 @@ type stanzaFuzz struct {
 	t       *testing.T
 	w       *world
 	breaker *breaker
-	s       network.Session
+	s       *session
 	in      *inbox
 }
 
@@ -113,7 +113,7 @@ func (f *stanzaFuzz) handlers(stanzas int) {
 
 // answersPing reports whether the connection works. The answer comes after everything that was injected.
 func (f *stanzaFuzz) answersPing() bool {
-	conn := f.s.(*session).current.Load()
+	conn := f.s.current.Load()
 	if conn == nil {
 		return false
 	}
@@ -125,7 +125,7 @@ func (f *stanzaFuzz) answersPing() bool {
 
 // drain waits until what was injected is handled.
 func (f *stanzaFuzz) drain() {
-	conn := f.s.(*session).current.Load()
+	conn := f.s.current.Load()
 	for alive := f.answersPing(); alive && conn.ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		conn.stanzas.mu.Lock()
 		idle := conn.stanzas.running == 0
@@ -201,7 +201,7 @@ func (f *stanzaFuzz) logins(logins int) {
 		for deadline := time.Now().Add(shortly); f.in.count() < skip+2 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
-		if f.s.(*session).current.Load() == nil && f.in.count() > skip+1 {
+		if f.s.current.Load() == nil && f.in.count() > skip+1 {
 			f.w.Mangle(nil)
 			f.connect()
 			f.w.Mangle(f.breaker.mangle(func(n waBinary.Node) bool { return n.Tag != "iq" && n.Tag != "message" }))
@@ -231,12 +231,13 @@ func (f *stanzaFuzz) pairing(i int) {
 	owner := f.w.Phone(fmt.Sprintf("62896%08d", i))
 	in := newInbox(f.t)
 	name := parley.ChannelCode(fmt.Sprint("pairing", i))
-	s, err := f.w.driver.Open(f.t.Context(), parley.Channel{Code: name}, in.sink)
+	opened, err := f.w.driver.Open(f.t.Context(), parley.Channel{Code: name}, in.sink)
 	must(f.t, err)
+	s := opened.(*session)
 	ctx, cancel := context.WithTimeout(f.t.Context(), 3*shortly)
 	defer cancel()
 	if i%3 == 0 {
-		err = s.(network.PairByCode).PairWithCode(ctx, owner.Number())
+		err = s.PairWithCode(ctx, owner.Number())
 	} else {
 		err = s.Pair(ctx)
 	}

@@ -32,7 +32,7 @@ func changed(in *inbox, chat parley.ContactID, match func(network.GroupChange) b
 }
 
 // keysOf sends a text to a group and returns for how many devices its sender key was encrypted.
-func (w *world) keysOf(s network.Session, chat parley.ContactID, body string, readers ...*whatsapptest.Phone) int {
+func (w *world) keysOf(s *session, chat parley.ContactID, body string, readers ...*whatsapptest.Phone) int {
 	w.t.Helper()
 	m := w.sent(s, w.text(chat, body))
 	for _, phone := range readers {
@@ -120,7 +120,7 @@ func TestGroupRetry(t *testing.T) {
 	if w.retries("found", w.friend) != 0 {
 		t.Error("the phone has no key after the retry")
 	}
-	conn := s.(*session).current.Load()
+	conn := s.current.Load()
 	m := w.sent(s, w.text(chat, "secret"))
 	g.Remove(w.owner, w.friend)
 	changed(in, chat, func(c network.GroupChange) bool { return slices.Contains(c.Removed, friendID) })
@@ -226,7 +226,7 @@ func BenchmarkGroupOfTwoHundred(b *testing.B) {
 		})
 	}
 	run("driver", func(i int) error { return send(s, w.text(chat, fmt.Sprint("message ", i))) })
-	client := s.(*session).current.Load().client
+	client := s.current.Load().client
 	run("whatsmeow", func(i int) error {
 		_, err := client.SendMessage(b.Context(), g.JID(), &waE2E.Message{Conversation: new(fmt.Sprint("bare ", i))},
 			whatsmeow.SendRequestExtra{Timeout: time.Minute})

@@ -33,7 +33,7 @@ func TestPairingByCode(t *testing.T) {
 	w := newWorld(t)
 	w.driver.codeTimeout = patience
 	s, in := w.start()
-	must(t, s.(network.PairByCode).PairWithCode(t.Context(), "+62 812-3456-7890"))
+	must(t, s.PairWithCode(t.Context(), "+62 812-3456-7890"))
 	p := in.step(parley.CodeStep)
 	if len(strings.ReplaceAll(p.Code, "-", "")) != 8 || !p.ExpiresAt.After(time.Now()) {
 		t.Errorf("the step is %+v", p)
@@ -53,7 +53,7 @@ func TestPairingByAWrongCode(t *testing.T) {
 	w := newWorld(t)
 	w.driver.codeTimeout = 100 * time.Millisecond
 	s, in := w.start()
-	must(t, s.(network.PairByCode).PairWithCode(t.Context(), ownerNumber))
+	must(t, s.PairWithCode(t.Context(), ownerNumber))
 	shown := in.step(parley.CodeStep)
 	wrong := "1" + shown.Code[1:]
 	if wrong == shown.Code {
@@ -83,7 +83,7 @@ func TestPairingSurvivesALostConnection(t *testing.T) {
 				must(t, s.Pair(t.Context()))
 			} else {
 				step = parley.CodeStep
-				must(t, s.(network.PairByCode).PairWithCode(t.Context(), number))
+				must(t, s.PairWithCode(t.Context(), number))
 			}
 			first := in.step(step)
 			skip := in.count()
@@ -111,7 +111,7 @@ func TestPairingRefusals(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()
 	for _, number := range []string{"", "0", "abc", "+62x"} {
-		if err := s.(network.PairByCode).PairWithCode(t.Context(), number); parley.CodeOf(err) != parley.Invalid {
+		if err := s.PairWithCode(t.Context(), number); parley.CodeOf(err) != parley.Invalid {
 			t.Errorf("number %q: %v", number, err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestPairingFails(t *testing.T) {
 		t.Helper()
 		expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.FailedStep && strings.Contains(p.Reason, words) })
 	}
-	must(t, s.(network.PairByCode).PairWithCode(t.Context(), absentNumber))
+	must(t, s.PairWithCode(t.Context(), absentNumber))
 	fails("not on WhatsApp")
 
 	w.owner.RefuseNextPairing()
@@ -163,7 +163,7 @@ func TestPairingFails(t *testing.T) {
 func TestPairingSteps(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.start()
-	p := &pairing{s: s.(*session), timer: time.NewTimer(time.Hour), typed: time.NewTimer(time.Hour)}
+	p := &pairing{s: s, timer: time.NewTimer(time.Hour), typed: time.NewTimer(time.Hour)}
 	defer p.timer.Stop()
 	defer p.typed.Stop()
 	codes := []string{"1", "2", "3", "4", "5", "6"}

@@ -164,17 +164,17 @@ func TestSenders(t *testing.T) {
 // TestHiddenNumber gets a message of somebody whose number nobody tells: it is not acknowledged, and comes as
 // soon as the number is known, before what they write then.
 func TestHiddenNumber(t *testing.T) {
-	for name, learn := range map[string]func(*world, network.Session){
-		"by the next message": func(w *world, _ network.Session) {
+	for name, learn := range map[string]func(*world, *session){
+		"by the next message": func(w *world, _ *session) {
 			w.friend.Show(whatsapptest.Both)
 			_, err := w.friend.Send(within(w.t), w.owner, "it is me")
 			must(w.t, err)
 		},
-		"by an answer of the network": func(w *world, s network.Session) {
-			must(w.t, s.(*session).current.Load().client.Store.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
+		"by an answer of the network": func(w *world, s *session) {
+			must(w.t, s.current.Load().client.Store.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
 		},
-		"by a new connection": func(w *world, s network.Session) {
-			device, err := w.driver.keys.Device(w.t.Context(), s.(*session).current.Load().jid)
+		"by a new connection": func(w *world, s *session) {
+			device, err := w.driver.keys.Device(w.t.Context(), s.current.Load().jid)
 			must(w.t, err)
 			must(w.t, device.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
 			w.link.End(whatsapptest.Cut)
@@ -203,7 +203,7 @@ func TestHiddenNumber(t *testing.T) {
 					t.Error("the second message came before the first")
 				}
 			}
-			if !s.(*session).current.Load().unknownSenders.isEmpty() {
+			if !s.current.Load().unknownSenders.isEmpty() {
 				t.Error("messages are still kept")
 			}
 		})

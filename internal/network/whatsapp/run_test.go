@@ -181,7 +181,7 @@ func TestNoMemberDoesNotConnect(t *testing.T) {
 	for before := asked.Load(); asked.Load() < before+3; {
 		time.Sleep(time.Millisecond)
 	}
-	if s.(*session).current.Load() != nil {
+	if s.current.Load() != nil {
 		t.Error("it connected")
 	}
 	member.Store(true)
@@ -230,7 +230,7 @@ func TestTypingEnds(t *testing.T) {
 	w.driver.typingTimeout = time.Hour
 	must(t, s.Typing(t.Context(), friendID, true))
 	must(t, w.owner.ClientOnline(within(t)))
-	conn := s.(*session).current.Load()
+	conn := s.current.Load()
 	if !conn.typing.isOn() {
 		t.Error("nobody is shown typing")
 	}
@@ -262,7 +262,7 @@ func TestManyChannels(t *testing.T) {
 		name := parley.ChannelCode(string(rune('a' + i)))
 		s, err := w.driver.Open(t.Context(), parley.Channel{Code: name}, in.sink)
 		must(t, err)
-		must(t, s.Pair(t.Context()))
+		must(t, s.(network.Pairer).Pair(t.Context()))
 		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 		_, err = w.owner.Scan(t.Context(), qr.Code)
 		must(t, err)
@@ -371,12 +371,12 @@ func TestQueueShortensBackoff(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.start()
 	depth := 0
-	s.(network.QueueAware).WatchQueue(func() int { return depth })
-	if s.(*session).hasQueue() {
+	s.WatchQueue(func() int { return depth })
+	if s.hasQueue() {
 		t.Error("an empty queue counts")
 	}
 	depth = 1
-	if !s.(*session).hasQueue() {
+	if !s.hasQueue() {
 		t.Error("a queue does not count")
 	}
 }
@@ -401,7 +401,7 @@ func TestDeadConnectionIsPinged(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	w.driver.silenceLimit, w.driver.pingTimeout = 20*time.Millisecond, 200*time.Millisecond
-	live := s.(*session).current.Load()
+	live := s.current.Load()
 	watched := &connection{s: live.s, client: live.client, updates: make(chan any, updatesBuffer)} // whose news only we read
 	watched.ctx, watched.cancel = context.WithCancel(t.Context())
 	watched.handlerCtx, watched.cancelHandlers = context.WithCancel(watched.ctx)

@@ -29,7 +29,7 @@ func TestLostConfirmation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s, _ := w.paired()
-	for name, send := range map[string]func(network.Session, *parley.Message) error{"the ack": w.losesAck, "the socket": w.losesSocket} {
+	for name, send := range map[string]func(*session, *parley.Message) error{"the ack": w.losesAck, "the socket": w.losesSocket} {
 		t.Run(name, func(t *testing.T) {
 			m := w.text(friendID, name)
 			if err := send(s, m); network.ClassOf(err) != network.Unknown {
@@ -52,13 +52,13 @@ func TestLostConfirmation(t *testing.T) {
 }
 
 // losesSocket sends a message after which the network hangs up.
-func (w *world) losesSocket(s network.Session, m *parley.Message) error {
+func (w *world) losesSocket(s *session, m *parley.Message) error {
 	w.Inject(whatsapptest.DropAfterAccept().To(w.friend))
 	return send(s, m)
 }
 
 // sentSoon sends a message as the outbox does: again while there is no connection.
-func (w *world) sentSoon(s network.Session, m *parley.Message) *parley.Message {
+func (w *world) sentSoon(s *session, m *parley.Message) *parley.Message {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
@@ -149,7 +149,7 @@ func TestRestricted(t *testing.T) {
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
 	lock := &events.NotifyAccountReachoutTimelock{IsActive: true}
 	lock.TimeEnforcementEnds.Time = until
-	s.(*session).current.Load().handleEvent(lock)
+	s.current.Load().handleEvent(lock)
 	if e := refused(); !e.Failure.Until.Equal(until) {
 		t.Errorf("it holds until %s, want %s", e.Failure.Until, until)
 	}
@@ -201,7 +201,7 @@ func TestLeftTheNetwork(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	absent := parley.ContactOf(absentNumber)
-	must(t, s.(*session).current.Load().client.Store.LIDs.PutLIDMapping(t.Context(),
+	must(t, s.current.Load().client.Store.LIDs.PutLIDMapping(t.Context(),
 		types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
 	if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
 		t.Errorf("to somebody who left: %v", err)
@@ -343,9 +343,9 @@ func TestRefusals(t *testing.T) {
 	s, _ := w.paired()
 	w.sent(s, w.text(friendID, "hello"))
 	until := time.Now().Add(time.Hour)
-	s.(*session).mu.Lock()
-	s.(*session).restricted = until
-	s.(*session).mu.Unlock()
+	s.mu.Lock()
+	s.restricted = until
+	s.mu.Unlock()
 	for code, want := range map[int]struct {
 		class   network.Class
 		failure parley.FailureCode

@@ -16,11 +16,15 @@ import (
 	"parley/internal/wait"
 )
 
-var (
-	_ network.Session    = (*session)(nil)
-	_ network.PairByCode = (*session)(nil)
-	_ network.QueueAware = (*session)(nil)
-)
+var _ interface {
+	network.Session
+	network.Pairer
+	network.PairByCode
+	network.QueueAware
+	network.Typist
+	network.Directory
+	network.Groups
+} = (*session)(nil)
 
 // session is a channel's presence on the network.
 type session struct {

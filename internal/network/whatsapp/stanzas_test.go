@@ -26,7 +26,7 @@ func TestPanicIsContained(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	broken := pairSuccess(waBinary.Attrs{})
-	s.(*session).current.Load().handleStanza(&broken)
+	s.current.Load().handleStanza(&broken)
 	if n := w.driver.panics.Load(); n != 1 {
 		t.Errorf("%d panics were contained", n)
 	}
@@ -38,7 +38,7 @@ func TestPanicIsContained(t *testing.T) {
 func TestNoPairingOnAPairedDevice(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
-	conn := s.(*session).current.Load()
+	conn := s.current.Load()
 	for _, stanza := range []waBinary.Node{
 		pairSuccess(waBinary.Attrs{"type": "set"}), pairSuccess(waBinary.Attrs{"type": "set", "id": "1"}),
 		pairSuccess(waBinary.Attrs{"type": "result"}), pairSuccess(waBinary.Attrs{"type": "odd"}),
@@ -50,7 +50,7 @@ func TestNoPairingOnAPairedDevice(t *testing.T) {
 		}
 	}
 	w.sent(s, w.text(friendID, "still here")) // the answer comes after what was injected
-	if s.(*session).current.Load() != conn || w.driver.panics.Load() != 0 {
+	if s.current.Load() != conn || w.driver.panics.Load() != 0 {
 		t.Error("the connection was made again, or a handler panicked")
 	}
 }
@@ -60,7 +60,7 @@ func TestQuietEnd(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()
 	skip := in.count()
-	s.(*session).current.Load().inner().ExpectDisconnect()
+	s.current.Load().inner().ExpectDisconnect()
 	w.link.End(whatsapptest.Cut)
 	in.statusAfter(skip, parley.ChannelReconnecting)
 	in.statusAfter(skip, parley.ChannelWorking)

@@ -116,7 +116,7 @@ func (w *world) devices() (all []types.JID) {
 }
 
 // losesAck sends a message whose confirmation the network loses, and waits for it briefly.
-func (w *world) losesAck(s network.Session, m *parley.Message) error {
+func (w *world) losesAck(s *session, m *parley.Message) error {
 	w.Inject(whatsapptest.LoseAck().To(w.friend))
 	before := w.driver.ackTimeout
 	w.driver.ackTimeout = 2 * time.Second
@@ -143,13 +143,13 @@ func (w *world) keep(ms ...*parley.Message) {
 }
 
 // start opens the channel's session.
-func (w *world) start() (network.Session, *inbox) {
+func (w *world) start() (*session, *inbox) {
 	w.t.Helper()
 	in := newInbox(w.t)
 	s, err := w.driver.Open(w.t.Context(), parley.Channel{Code: code, Name: "Test", Network: parley.WhatsApp}, in.sink)
 	must(w.t, err)
 	w.t.Cleanup(func() { must(w.t, s.Close()) })
-	return s, in
+	return s.(*session), in
 }
 
 // scan links the session to the owner's phone by the first QR code that it shows after the first skip events.
@@ -162,7 +162,7 @@ func (w *world) scan(in *inbox, skip int) {
 }
 
 // paired returns a session that works, and whose settings are fetched.
-func (w *world) paired() (network.Session, *inbox) {
+func (w *world) paired() (*session, *inbox) {
 	w.t.Helper()
 	s, in := w.start()
 	in.status(parley.ChannelScanQRCode)
@@ -174,9 +174,9 @@ func (w *world) paired() (network.Session, *inbox) {
 }
 
 // settled waits until the session has the account's settings, contacts included.
-func (w *world) settled(s network.Session) {
+func (w *world) settled(s *session) {
 	w.t.Helper()
-	conn := s.(*session).current.Load()
+	conn := s.current.Load()
 	deadline := time.After(patience)
 	for {
 		version, _, err := conn.client.Store.AppState.GetAppStateVersion(w.t.Context(), string(appstate.WAPatchCriticalUnblockLow))
@@ -219,7 +219,7 @@ func (w *world) text(to parley.ContactID, body string) *parley.Message {
 }
 
 // fetch gets the file of a message that came.
-func (w *world) fetch(s network.Session, m network.Message) ([]byte, error) {
+func (w *world) fetch(s *session, m network.Message) ([]byte, error) {
 	w.t.Helper()
 	file, err := os.CreateTemp(w.t.TempDir(), "file")
 	must(w.t, err)
@@ -233,7 +233,7 @@ func (w *world) fetch(s network.Session, m network.Message) ([]byte, error) {
 }
 
 // fetched gets a file that is there.
-func (w *world) fetched(s network.Session, m network.Message) []byte {
+func (w *world) fetched(s *session, m network.Message) []byte {
 	w.t.Helper()
 	data, err := w.fetch(s, m)
 	must(w.t, err)
@@ -241,13 +241,13 @@ func (w *world) fetched(s network.Session, m network.Message) []byte {
 }
 
 // sent sends a message and fails the test unless it is confirmed.
-func (w *world) sent(s network.Session, m *parley.Message) *parley.Message {
+func (w *world) sent(s *session, m *parley.Message) *parley.Message {
 	w.t.Helper()
 	must(w.t, send(s, m))
 	return m
 }
 
-func send(s network.Session, m *parley.Message) error {
+func send(s *session, m *parley.Message) error {
 	return s.Send(context.Background(), []*parley.Message{m})[0]
 }
 

@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// Network describes a network. Of one that this program does not have, only the name is known.
+func (g *Gateway) Network(name parley.NetworkName) network.Info {
+	if driver := g.Drivers[name]; driver != nil {
+		return driver.Info()
+	}
+	return network.Info{Name: name, Title: string(name)}
+}
+
+// Groups returns the live connection of a channel whose network has groups, for requests that are not queued. So do
+// Directory and Typist for what they are named after.
+func (g *Gateway) Groups(code parley.ChannelCode) (network.Groups, error) {
+	return liveAs[network.Groups](g, code, "groups")
+}
+
+func (g *Gateway) Directory(code parley.ChannelCode) (network.Directory, error) {
+	return liveAs[network.Directory](g, code, "looking up contacts")
+}
+
+func (g *Gateway) Typist(code parley.ChannelCode) (network.Typist, error) {
+	return liveAs[network.Typist](g, code, "typing")
+}
+
+// LookUpNumber asks a channel's network for its spelling of a contact's number. The session reports it as [network.Alias]. A
+// network without a directory has one spelling.
+func (g *Gateway) LookUpNumber(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
+	directory, err := g.Directory(code)
+	if parley.CodeOf(err) == parley.NotSupported {
+		return nil
+	}
+	if err == nil {
+		_, _, err = directory.CheckNumber(ctx, c.Number())
+	}
+	return err
+}
+
+// liveAs returns a channel's live connection with what only some networks can do.
+func liveAs[T any](g *Gateway, code parley.ChannelCode, what string) (T, error) {
+	var none T
+	a, err := g.account(code)
+	if err != nil {
+		return none, err
+	}
+	c := a.snapshot()
+	if err := c.Usable(); err != nil {
+		return none, err
+	}
+	s := a.liveSession()
+	if s == nil {
+		return none, &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
+			Message: fmt.Sprintf("Channel %s is connecting. Try again in a moment.", code)}
+	}
+	return sessionAs[T](g, c, s, what)
+}
+
+// openAs returns a channel's session, connected or not, with what only some networks can do.
+func openAs[T any](g *Gateway, code parley.ChannelCode, what string) (T, error) {
+	var none T
+	a, err := g.account(code)
+	if err != nil {
+		return none, err
+	}
+	a.mu.RLock()
+	c, s := a.channel, a.session
+	a.mu.RUnlock()
+	if s == nil {
+		return none, parley.Errorf(parley.ChannelNotReady, "Channel %s is %s. Start it with: parley channel start %s",
+			code, c.State.Status, code)
+	}
+	return sessionAs[T](g, c, s, what)
+}
+
+func sessionAs[T any](g *Gateway, c parley.Channel, s network.Session, what string) (T, error) {
+	t, ok := s.(T)
+	if !ok {
+		return t, g.unsupported(c, what)
+	}
+	return t, nil
+}
+
+// checkDraft rejects what the channel's network cannot send. A channel of a network that this program does not have may queue
+// messages until another program has it.
+func (g *Gateway) checkDraft(c parley.Channel, d *Draft) error {
+	info := g.Network(c.Network)
+	switch kind := d.Content.Kind(); {
+	case info.Kinds == nil:
+	case !info.CanSend(kind) && kind.InHistory():
+		return g.unsupported(c, fmt.Sprintf("messages of type %s", kind))
+	case !info.CanSend(kind):
+		return g.unsupported(c, fmt.Sprintf("the operation %s", kind))
+	case d.To.IsGroup() && !info.Groups:
+		return g.unsupported(c, "groups")
+	}
+	return nil
+}
+
+func (g *Gateway) unsupported(c parley.Channel, what string) error {
+	return parley.Errorf(parley.NotSupported, "Channel %s is on %s, which does not support %s.", c.Code, g.Network(c.Network).Title, what)
+}

@@ -1,0 +1,37 @@
+package network
+
+import (
+	"slices"
+	"time"
+
+	"parley"
+)
+
+// Info describes a network. What differs between networks is asked here, so that nobody else compares their names.
+type Info struct {
+	Name      parley.NetworkName
+	Title     string // as people write it
+	Simulated bool   // its phones are not real: nothing reaches a person
+	// Pairing is how a channel gets its account; empty: it has one from the start.
+	Pairing []PairingMethod
+	Groups  bool          // its sessions are [Groups], and messages may be to groups
+	Kinds   []parley.Kind // the messages and operations that its sessions send
+	// LeastPace and MostPace bound the pause between two sends of a channel that has no pace of its own; zero: none.
+	LeastPace, MostPace time.Duration
+	// ReplyWindow is how long after a contact's last message it may be sent more than templates; zero: there is no such limit.
+	ReplyWindow time.Duration
+}
+
+// PairingMethod is a way to pair an account.
+type PairingMethod string
+
+const (
+	PairingByQR   PairingMethod = "qr"   // scan a code with the phone
+	PairingByCode PairingMethod = "code" // type a code on the phone; its sessions are [PairByCode]
+)
+
+// CanPair reports whether the network has a way to pair an account.
+func (i Info) CanPair(by PairingMethod) bool { return slices.Contains(i.Pairing, by) }
+
+// CanSend reports whether the network has a kind of message or operation.
+func (i Info) CanSend(kind parley.Kind) bool { return slices.Contains(i.Kinds, kind) }
