@@ -95,6 +95,7 @@ var onlyIn = map[string][]string{
 	"database/sql": {"internal/store/sqldb", "internal/store", "internal/store/storetest", "internal/network/sandbox",
 		"internal/network/whatsapp/keystore", "internal/bench"},
 	"code.dny.dev/ssrf":                 {"internal/safehttp"},
+	"github.com/HugoSmits86/nativewebp": {"internal/media"},           // makes stickers
 	"github.com/aws/aws-sdk-go-v2":      {"internal/media"},           // signs requests
 	"github.com/johannesboyne/gofakes3": {"internal/media/mediatest"}, // an S3 server for tests
 	"go.mau.fi/whatsmeow": {"internal/network/whatsapp", "internal/network/whatsapp/keystore",

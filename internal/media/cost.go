@@ -325,3 +325,14 @@ func riffChunks(data []byte) func(yield func(name string, chunk []byte) bool) {
 }
 
 func uint24(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
+
+// riffFile makes a WebP file of one chunk.
+func riffFile(name string, chunk []byte) []byte {
+	padded := len(chunk) + len(chunk)%2
+	file := []byte("RIFF")
+	file = binary.LittleEndian.AppendUint32(file, uint32(4+8+padded))
+	file = append(file, "WEBP"+name...)
+	file = binary.LittleEndian.AppendUint32(file, uint32(len(chunk)))
+	file = append(file, chunk...)
+	return append(file, make([]byte, padded-len(chunk))...)
+}

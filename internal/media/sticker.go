@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/HugoSmits86/nativewebp"
 	"golang.org/x/image/draw"
 
 	"parley"
@@ -168,7 +169,9 @@ func makeSticker(ctx context.Context, img image.Image, turn rotation) (file []by
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			file = encodeWebP(enlarged(withFewerColours(square, dropped), zoom))
+			if file, err = encodeWebP(enlarged(withFewerColours(square, dropped), zoom)); err != nil {
+				return nil, err
+			}
 			if len(file) <= maxMadeSticker {
 				return file, nil
 			}
@@ -178,6 +181,12 @@ func makeSticker(ctx context.Context, img image.Image, turn rotation) (file []by
 		}
 	}
 	return file, nil
+}
+
+func encodeWebP(img *image.NRGBA) ([]byte, error) {
+	var file bytes.Buffer
+	err := nativewebp.Encode(&file, img, nil)
+	return file.Bytes(), err
 }
 
 func drawSquare(img image.Image, turn rotation, side int) *image.NRGBA {

@@ -62,7 +62,7 @@ func TestConvertedSticker(t *testing.T) {
 		"/high.jpg":   {jpegOf(t, halves(100, 300)), image.Pt(216, 256), image.Pt(296, 256), image.Pt(100, 256)},
 		"/turned.jpg": {turned, image.Pt(256, 128), image.Pt(256, 384), image.Pt(60, 256)},
 		"/small.gif":  {gifOf(t, halves(40, 30)), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 20)},
-		"/large.webp": {encodeWebP(toNRGBA(halves(2000, 1000))), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 60)},
+		"/large.webp": {webpOf(t, halves(2000, 1000)), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 60)},
 		"/line.png":   {pngOf(t, halves(3000, 2)), image.Pt(128, 255), image.Pt(384, 255), image.Pt(256, 100)},
 	} {
 		img, _ := stickerOf(t, l, name, test.data)
@@ -133,7 +133,7 @@ func TestStickerRefuses(t *testing.T) {
 		change(data, bytes.LastIndex(data, []byte("ANMF"))+8)
 		return data
 	}
-	still := encodeWebP(toNRGBA(halves(64, 64)))
+	still := webpOf(t, halves(64, 64))
 	large := ffmpeg(t, "b.webp", "-f", "lavfi", "-i", "color=red:size=1100x64:rate=5:duration=1,noise=alls=20:allf=t",
 		"-c:v", "libwebp_anim")
 	base := serve(t, map[string][]byte{
@@ -204,7 +204,18 @@ func toNRGBA(img image.Image) *image.NRGBA {
 	return out
 }
 
-// TestEncodeWebP compares what is decoded with what was encoded, for pictures that make all kinds of prefix codes.
+// webpOf encodes a picture.
+func webpOf(t *testing.T, img image.Image) []byte {
+	t.Helper()
+	file, err := encodeWebP(toNRGBA(img))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestEncodeWebP compares what is decoded with what was encoded, for pictures that make all kinds of prefix codes: with some of
+// these, older versions of the library wrote files that cannot be read.
 func TestEncodeWebP(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	colours := map[string]func(x, y int) color.NRGBA{
@@ -233,49 +244,13 @@ func TestEncodeWebP(t *testing.T) {
 					img.SetNRGBA(x, y, colour(x, y))
 				}
 			}
-			file := encodeWebP(img)
+			file := webpOf(t, img)
 			if len(file)%2 != 0 || binary.LittleEndian.Uint32(file[4:]) != uint32(len(file)-8) {
 				t.Errorf("%s, %v: %d bytes", name, size, len(file))
 			}
 			if got := decoded(t, file); !bytes.Equal(got.Pix, img.Pix) {
 				t.Errorf("%s, %v: decoded as another picture", name, size)
 			}
-		}
-	}
-}
-
-func FuzzEncodeWebP(f *testing.F) {
-	f.Add([]byte{1, 2, 3, 4}, 1)
-	f.Add(bytes.Repeat([]byte{9, 9, 9, 255, 0, 0, 0, 0}, 40), 7)
-	f.Fuzz(func(t *testing.T, data []byte, width int) {
-		if width < 1 || width > 300 || len(data) < 4*width || len(data) > 1<<20 {
-			return
-		}
-		img := image.NewNRGBA(image.Rect(0, 0, width, len(data)/4/width))
-		copy(img.Pix, data)
-		if got := decoded(t, encodeWebP(img)); !bytes.Equal(got.Pix, img.Pix) {
-			t.Error("decoded as another picture")
-		}
-	})
-}
-
-// TestLongCodes bounds codes for counts that double: a Huffman code of them is as long as there are symbols.
-func TestLongCodes(t *testing.T) {
-	counts := make([]int, 40)
-	for i := range counts {
-		counts[i] = 1 << i
-	}
-	for _, limit := range []int{maxCodeLength, maxLengthCodeLength} {
-		code := newPrefixCode(counts, limit)
-		room := 0.0
-		for _, length := range code.lengths {
-			if length < 1 || length > limit {
-				t.Errorf("a code of %d bits, where %d are allowed", length, limit)
-			}
-			room += 1 / float64(int(1)<<length)
-		}
-		if room != 1 {
-			t.Errorf("the code is not complete: %v", room)
 		}
 	}
 }
