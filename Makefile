@@ -73,7 +73,7 @@ kills: needs ## Run the tests that kill the server and the random ones, in full
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once: these wait more than they work.
 postgres: export PARLEY_POSTGRES=1
 postgres: needs postgres-needs ## Run the tests on PostgreSQL
-	$(RUNTESTS) $(LIMIT) -count=1 -p 4 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes|FailsOver' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api \
+	$(RUNTESTS) $(LIMIT) -count=1 -p 4 -parallel 4 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes|FailsOver' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api \
 		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./internal/app ./cmd/parley
 
 clients: needs ## Generate a Go client, and use it with a server
@@ -95,7 +95,7 @@ N := $(if $(NIGHT),0,)
 torture: needs postgres-needs ## Kill the server and nodes repeatedly under load, for hours
 	PARLEY_KILLS=120$(N) PARLEY_MESSAGES=30000$(N) PARLEY_INBOUND=10000$(N) PARLEY_OUTAGE=10s go test -count=1 -v -timeout 40h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
 	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
-	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) PARLEY_NODE_PARTITIONS=6$(N) PARLEY_NODE_CLOCK=1 go test -count=1 -v -timeout 20h ./internal/e2e/cluster
+	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) PARLEY_NODE_PARTITIONS=6$(N) PARLEY_NODE_CLOCK=1 go test -count=1 -v -parallel 1 -timeout 20h ./internal/e2e/cluster
 
 cover: needs ## Show the test coverage
 	go test -coverprofile=cover.out -coverpkg=./... ./...

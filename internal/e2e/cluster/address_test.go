@@ -14,6 +14,7 @@ import (
 // TestNodesWithOneAddress starts a node with the address of another one, as a copied configuration does. It refuses. A node that
 // was killed starts again with its own address.
 func TestNodesWithOneAddress(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t)
 	address := server.Schema(t)
 	c := newNodes(t)

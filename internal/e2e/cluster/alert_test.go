@@ -92,6 +92,7 @@ func (c *nodes) leader(server *postgrestest.Server, schema string) *node {
 // TestAlertsOfNodes: a cause gives one alert and one notice, whichever node serves the channel, and also after the leading node was
 // killed. A node checks all its channels together: once it notified of a marker, a channel of the same shard, it checked the others.
 func TestAlertsOfNodes(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t)
 	address := server.Schema(t)
 	c := startNodesOn(t, address)
@@ -135,6 +136,7 @@ func TestAlertsOfNodes(t *testing.T) {
 
 // TestRequestLogOfNodes: every node shows all requests of a channel, whichever node got them and whichever serves the channel.
 func TestRequestLogOfNodes(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t)
 	codes := []string{"log1", "log2", "log3"}
 	c.createChannels(codes...)

@@ -67,6 +67,7 @@ var testShift = func() (shift int64) {
 // TestNodeWithWrongClock starts a node again under load whose clock is an hour ahead, then an hour behind. It is not ready and
 // says why. Nothing is lost or sent twice, because clocks do not decide who serves a channel.
 func TestNodeWithWrongClock(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("PARLEY_NODE_CLOCK") == "" {
 		t.Skip("PARLEY_NODE_CLOCK is not set: it builds everything once more, and make torture runs it")
 	}

@@ -12,6 +12,7 @@ import (
 
 // TestKilledNodes ends nodes with SIGKILL under load. PARLEY_NODE_KILLS is how often.
 func TestKilledNodes(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t)
 	l := startLoad(t, c)
 	l.progress()
@@ -27,6 +28,7 @@ func TestKilledNodes(t *testing.T) {
 
 // TestRollingRestart stops and starts all nodes, one after the other, under load. PARLEY_NODE_RESTARTS is how often.
 func TestRollingRestart(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t)
 	l := startLoad(t, c)
 	l.progress()
@@ -43,6 +45,7 @@ func TestRollingRestart(t *testing.T) {
 
 // TestPausedNodes stops nodes with SIGSTOP for longer than their membership lasts. PARLEY_NODE_PAUSES is how often.
 func TestPausedNodes(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t)
 	l := startLoad(t, c)
 	l.progress()
@@ -58,6 +61,7 @@ func TestPausedNodes(t *testing.T) {
 
 // TestDatabaseCrashes ends PostgreSQL with SIGKILL under load and starts it again. PARLEY_DATABASE_KILLS is how often.
 func TestDatabaseCrashes(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t)
 	c := startNodesOn(t, server.Schema(t))
 	l := startLoad(t, c)
@@ -73,6 +77,7 @@ func TestDatabaseCrashes(t *testing.T) {
 // TestDatabaseFailsOver ends the primary PostgreSQL with SIGKILL under load and promotes its synchronous standby.
 // PARLEY_DATABASE_FAILOVERS is how often: each time the killed one is replaced by a new standby.
 func TestDatabaseFailsOver(t *testing.T) {
+	t.Parallel()
 	primary := postgrestest.Start(t)
 	address := primary.Schema(t)
 	standby := primary.Standby(t, "")

@@ -15,6 +15,7 @@ import (
 // TestNodesDeleteChannel kills the node that purges a deleted channel. The others finish the deletion, a new channel with the same
 // code works meanwhile, and another channel sends codes to the contacts of the deleted one.
 func TestNodesDeleteChannel(t *testing.T) {
+	t.Parallel()
 	const messages, contacts = 4000, 20
 	server := postgrestest.Start(t)
 	address := server.Schema(t)

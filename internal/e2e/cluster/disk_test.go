@@ -54,6 +54,7 @@ func fill(t *testing.T, path string) {
 // TestNodesWithFullDisk fills the disk of PostgreSQL under load, and frees it. Its log of changes is on another disk: PostgreSQL
 // stops when that one is full, as in TestDatabaseCrashes.
 func TestNodesWithFullDisk(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t)
 	c := startNodesOn(t, postgrestest.StartWith(t, postgrestest.Options{Dir: disk, OwnLog: true}).Schema(t))
 	l := startLoad(t, c)

@@ -74,6 +74,7 @@ func (c captured) send(t *testing.T, node string, change ...string) int {
 // TestCapturedNodeRequests is at the network between two nodes without TLS. It finds no token there, and cannot send a request again:
 // not as it was, not for another channel, not to another node.
 func TestCapturedNodeRequests(t *testing.T) {
+	t.Parallel()
 	address := postgrestest.Start(t).Schema(t)
 	c := newNodes(t)
 	wires := []*wire{{node: freeAddress(t)}, {node: freeAddress(t)}}

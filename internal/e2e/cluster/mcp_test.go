@@ -21,6 +21,7 @@ func (a asGlobal) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestModelsOnEveryNode has a model send and wait for the reply through every node, whichever serves the channel: the calls
 // of its tools are forwarded.
 func TestModelsOnEveryNode(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t, "--mcp-allow-send")
 	channels := []string{"models1", "models2", "models3"}
 	c.createChannels(channels...)

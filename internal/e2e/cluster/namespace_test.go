@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,9 @@ type lab struct {
 	schema string
 	*nodes
 }
+
+// labs is how many there were: each has names and addresses of its own.
+var labs atomic.Int32
 
 // place is a namespace of a lab. Nodes have the numbers from 0.
 type place int
@@ -44,7 +48,7 @@ func newLab(t *testing.T) *lab {
 	if os.Getenv("PARLEY_POSTGRES") == "" {
 		t.Skip("PARLEY_POSTGRES is not set")
 	}
-	l := &lab{t: t, id: os.Getpid() % 100_000}
+	l := &lab{t: t, id: (os.Getpid() + 100*int(labs.Add(1))) % 100_000}
 	if os.Getuid() != 0 {
 		t.Skip("only root can make network namespaces")
 	}
@@ -143,6 +147,7 @@ func (l *lab) owners() string {
 // TestNodePartitionedFromDatabase drops all packets between a node and PostgreSQL under load, for longer than its membership
 // lasts. PARLEY_NODE_PARTITIONS is how often.
 func TestNodePartitionedFromDatabase(t *testing.T) {
+	t.Parallel()
 	lab := newLab(t)
 	l := startLoad(t, lab.nodes)
 	l.progress()
@@ -169,6 +174,7 @@ func TestNodePartitionedFromDatabase(t *testing.T) {
 // TestNodesPartitionedFromEachOther drops all packets between two nodes under load. Channels do not move. Requests that one must
 // forward to the other get 503 with Retry-After; all others work. PARLEY_NODE_PARTITIONS is how often.
 func TestNodesPartitionedFromEachOther(t *testing.T) {
+	t.Parallel()
 	lab := newLab(t)
 	lab.balanced()
 	if out := lab.all[0].output("doctor"); !strings.Contains(out, "! database connection") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -96,15 +98,23 @@ func (c *nodes) shareKey(n *node) {
 	}
 }
 
+// freeAddress returns an address that stays free until a node listens on it: no other test gets it, and it is below the ports that
+// the system gives to connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, count = 15000, 15000
+	for range count {
+		address := fmt.Sprintf("127.0.0.1:%d", first+(os.Getpid()*50+int(ports.Add(1)))%count)
+		if ln, err := net.Listen("tcp", address); err == nil {
+			ln.Close()
+			return address
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
+
+var ports atomic.Int32
 
 // start starts the node and waits until it is ready.
 func (n *node) start() {

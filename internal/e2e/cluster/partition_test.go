@@ -104,6 +104,7 @@ func (l *link) set(broken bool) {
 // TestNodeWithoutDatabase cuts the way from a node to the database under load, for longer than its membership lasts.
 // PARLEY_NODE_CUTS is how often.
 func TestNodeWithoutDatabase(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t)
 	address := server.Schema(t)
 	way, behind := newLink(t, address)

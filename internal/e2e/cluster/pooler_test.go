@@ -11,6 +11,7 @@ import (
 
 // TestNodeBehindTransactionPooler starts a node behind PgBouncer in transaction mode: it must refuse.
 func TestNodeBehindTransactionPooler(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t)
 	address := server.Pooler(t, "transaction", server.Schema(t))
 	for range 3 {
@@ -25,6 +26,7 @@ func TestNodeBehindTransactionPooler(t *testing.T) {
 
 // TestNodesBehindSessionPooler runs three nodes behind PgBouncer in session mode, and kills one.
 func TestNodesBehindSessionPooler(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t)
 	c := startNodesOn(t, server.Pooler(t, "session", server.Schema(t)))
 	l := startLoad(t, c)

@@ -10,6 +10,7 @@ import (
 // TestNodesRotateSecret replaces the secret key of nodes under load, one step after the other. Every message is accepted, sent and
 // announced once, with the tokens and the webhook of the time before.
 func TestNodesRotateSecret(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t)
 	var codes []string
 	for i := range loadChannels {

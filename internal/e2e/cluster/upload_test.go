@@ -10,6 +10,7 @@ import (
 // TestUploadOnAnotherNode uploads a file at each node and sends it through each other one, on channels that any node serves.
 // What the phone got can be read at every node.
 func TestUploadOnAnotherNode(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t)
 	channels := []string{"files1", "files2", "files3"}
 	c.createChannels(channels...)

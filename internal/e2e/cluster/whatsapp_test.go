@@ -88,6 +88,7 @@ func (c *nodes) becomes(code, status string) {
 // TestWhatsAppNodes kills, stops and pauses nodes while their channels send over WhatsApp's protocol. PARLEY_NODE_KILLS is how
 // often.
 func TestWhatsAppNodes(t *testing.T) {
+	t.Parallel()
 	l, wa := startWhatsApp(t)
 	l.progress()
 	for i := range 3 * times(t, "PARLEY_NODE_KILLS") {
