@@ -7,36 +7,35 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"parley/internal/client"
 	"parley/internal/wait"
 )
 
-func (c *cli) channelDelete() *cobra.Command {
-	var yes, waits bool
-	cmd := &cobra.Command{
-		Use:   "delete CODE",
-		Short: "Delete a channel with its messages and tokens",
-		Long: `Delete a channel with its messages, files, webhooks and tokens. The channel is gone at once, and a new one may have its
+func channelDelete() verb {
+	return verb{
+		use: "delete CODE", short: "Delete a channel with its messages and tokens",
+		long: `Delete a channel with its messages, files, webhooks and tokens. The channel is gone at once, and a new one may have its
 code. A running server removes the messages in the background, also after a restart: --wait waits for that, and
 parley channel deletions shows how far it is. Without a running server the command removes everything itself.
 
 The network need not be reachable. A phone lists a linked device until its owner removes it; parley channel logout
 before the deletion removes it.`,
-		Example: `  parley channel delete toko
+		example: `  parley channel delete toko
   parley channel delete toko --yes --wait`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.delete(cmd, "channel", args[0], yes, func(string) string {
-				return fmt.Sprintf("This permanently deletes channel %s with all its messages and tokens", args[0])
-			}, func(ctx context.Context, api *client.Client, r *client.Response) error {
-				return c.deletedChannel(ctx, api, r.Data, waits)
-			})
+		flags: []flag{boolFlag("wait", "wait until all its messages are removed")},
+		question: func(code string, _ fields) string {
+			return fmt.Sprintf("This permanently deletes channel %s with all its messages and tokens", code)
+		},
+		call: "DELETE channels/*",
+		run: func(ctx context.Context, t *task) error {
+			waits := t.fields.pop("wait") != nil
+			r, err := t.request(ctx)
+			if err != nil {
+				return err
+			}
+			return t.cli.deletedChannel(ctx, t.api, r.Data, waits)
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
-	cmd.Flags().BoolVar(&waits, "wait", false, "wait until all its messages are removed")
-	return cmd
 }
 
 // deletedChannel reports the deletion of a channel, after it has finished if waits is set.
@@ -84,22 +83,6 @@ func (c *cli) awaitDeletion(ctx context.Context, api *client.Client, d client.De
 		}
 	}
 	return d, nil
-}
-
-func (c *cli) channelDeletions() *cobra.Command {
-	return &cobra.Command{
-		Use:   "deletions",
-		Short: "List the deletions of channels and how far they are",
-		Long:  "List the deletions of channels that are running or that finished in the last 7 days, and how many messages they removed.",
-		Example: `  parley channel deletions
-  parley channel deletions --json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.Get(ctx, client.Path("deletions"), nil, nil)
-				return printRows(c, r, err, []any{"code", "state", "started", "finished", "removed", "left", "problem"}, deletionCells)
-			})
-		},
-	}
 }
 
 func deletionCells(d *client.Deletion) []any {

@@ -97,7 +97,9 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 
 func (c *cli) pairSandbox(ctx context.Context, cl *client.Client, code string) error {
 	r, err := cl.Post(ctx, client.Path("channels", code, "pair"), nil, nil)
-	err = printData(c, r, err, c.printStatus)
+	if err == nil {
+		err = c.show(printStatus, r)
+	}
 	if err == nil && !c.quiet && !c.json {
 		fmt.Fprintf(c.err, "%s is a sandbox channel: it has simulated phones, so there is nothing to pair\n", code)
 	}

@@ -173,15 +173,6 @@ func (c *cli) manage(cmd *cobra.Command, do func(context.Context, *client.Client
 	return c.manageOrCreate(cmd, do)
 }
 
-// onResource makes the body of a command about one channel, webhook, token or delivery: its id is the first argument.
-func (c *cli) onResource(kind string, do func(context.Context, *client.Client, string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-			return explainNotFound(do(ctx, api, args[0]), kind, args[0])
-		})
-	}
-}
-
 func (c *cli) noData() error {
 	return fail(exitUsage, "%s holds no Parley data. Start a server with: parley dev, or name the directory with --data", c.dir())
 }

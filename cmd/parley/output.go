@@ -1,20 +1,18 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/schollz/progressbar/v3"
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"parley/internal/client"
 	"parley/internal/doctor"
 )
 
@@ -51,21 +49,24 @@ func (c *cli) done(format string, args ...any) error {
 	return nil
 }
 
-// printTable prints rows under a head, aligned and not truncated.
-func (c *cli) printTable(head []any, rows [][]any) {
+// newTable aligns rows under the names of their columns, which are separated by commas. Nothing is truncated.
+func newTable[T any](columns string, all []T, row func(*T) []any) string {
 	t := table.NewWriter()
-	t.SetOutputMirror(c.out)
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
 	style.Format.Header = text.FormatUpper
 	t.SetStyle(style)
 	t.SuppressTrailingSpaces()
-	t.AppendHeader(head)
-	for _, row := range rows {
-		t.AppendRow(row)
+	var head table.Row
+	for name := range strings.SplitSeq(columns, ",") {
+		head = append(head, name)
 	}
-	t.Render()
+	t.AppendHeader(head)
+	for i := range all {
+		t.AppendRow(row(&all[i]))
+	}
+	return t.Render()
 }
 
 // when is a time for people. The zero time is a dash.
@@ -112,48 +113,6 @@ func (p *progress) Done() {
 		p.bar.Finish()
 		p.bar = nil
 	}
-}
-
-// newList makes a command that lists the resources of one kind.
-func newList[T any](c *cli, short, kind string, head []any, row func(*T) []any) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   short,
-		Example: "  parley " + kind + " list\n  parley " + kind + " list --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.All(ctx, client.Path(kind+"s"), nil, nil)
-				return printRows(c, r, err, head, row)
-			})
-		},
-	}
-}
-
-// printRows prints a list that was requested, as JSON or as a table.
-func printRows[T any](c *cli, r *client.Response, err error, head []any, row func(*T) []any) error {
-	return printData(c, r, err, func(all *[]T) {
-		rows := make([][]any, len(*all))
-		for i := range *all {
-			rows[i] = row(&(*all)[i])
-		}
-		c.printTable(head, rows)
-	})
-}
-
-// printData prints the data of a response, as JSON or with print. It returns the error of the request.
-func printData[T any](c *cli, r *client.Response, err error, print func(*T)) error {
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.printJSON(r.Data)
-	}
-	var data T
-	if err := json.Unmarshal(r.Data, &data); err != nil {
-		return err
-	}
-	print(&data)
-	return nil
 }
 
 // print prints a document with --json, else one line.

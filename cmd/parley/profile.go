@@ -348,11 +348,9 @@ func (c *cli) printProfiles(all *profiles) error {
 	if c.json {
 		return c.printJSON(rows)
 	}
-	var lines [][]any
-	for _, r := range rows {
-		lines = append(lines, []any{r.Name, r.URL, cmp.Or(r.Token, "-"), r.Admin, r.Current})
-	}
-	c.printTable([]any{"profile", "url", "token", "admin token", "current"}, lines)
+	fmt.Fprintln(c.out, newTable("profile,url,token,admin token,current", rows, func(r *row) []any {
+		return []any{r.Name, r.URL, cmp.Or(r.Token, "-"), r.Admin, r.Current}
+	}))
 	return nil
 }
 

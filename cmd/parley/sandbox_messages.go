@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"parley/internal/app"
 	"parley/internal/client"
@@ -37,116 +36,81 @@ func (r *received) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(r))
 }
 
-type filter struct {
-	to, after, contains, kind string
-	limit                     int
+// receivedFlags select messages at a phone.
+func receivedFlags() []flag {
+	return []flag{
+		textFlag("to", "the number of the phone").by(readNumber),
+		textFlag("after", "only messages after this cursor"),
+		textFlag("contains", "only messages whose text contains this"),
+		textFlag("type", "only messages of this type"),
+	}
 }
 
-func (f *filter) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.to, "to", "", "the number of the phone")
-	cmd.Flags().StringVar(&f.after, "after", "", "only messages after this cursor")
-	cmd.Flags().StringVar(&f.contains, "contains", "", "only messages whose text contains this")
-	cmd.Flags().StringVar(&f.kind, "type", "", "only messages of this type")
-}
-
-func (f *filter) query() url.Values {
-	q := url.Values{}
-	for name, value := range texts("after", f.after, "contains", f.contains, "type", f.kind) {
-		q.Set(name, value.(string))
-	}
-	if f.limit > 0 {
-		q.Set("limit", strconv.Itoa(f.limit))
-	}
-	return q
-}
-
-func (f *filter) number() (string, error) {
-	if f.to == "" {
-		return "", fail(exitUsage, "--to is missing: the number of the phone")
-	}
-	return digits(f.to)
+func receivedVerbs() []verb {
+	return []verb{{
+		use: "messages", short: "List the messages at a phone, oldest first",
+		example: `  parley sandbox messages --to 6281234567890
+  parley sandbox messages --to 6281234567890 --contains kode --print code`,
+		flags: append(receivedFlags(), intFlag("limit", 50, "list this many at most, 1 to 100"),
+			textFlag("print", "print only this part of each message: code, link, body, id or json")),
+		check: checkPhone, run: listReceived,
+	}, {
+		use: "wait", short: "Wait for a message at a phone, and print it",
+		long: `Wait for a message at a phone and print it, or a part of it. Messages that arrived before count too; skip them
+with --after CURSOR. If none arrives in time, list what did arrive and exit with 1.`,
+		example: `  code=$(parley sandbox wait --to 6281234567890 --contains kode --print code)
+  parley sandbox wait --to 6281234567890 --after "$cursor" --timeout 10s --print json`,
+		flags: append(receivedFlags(), flag{name: "timeout", value: 10 * time.Second, usage: "how long to wait"},
+			flag{name: "print", value: "body", usage: "the part to print: code, link, body, id or json"}),
+		check: checkPhone, run: waitReceived,
+	}}
 }
 
 func messagesPath(number string) string { return "/api/sandbox/phones/" + number + "/messages" }
 
-func (c *cli) sandboxMessages(connect connect) *cobra.Command {
-	f := filter{limit: 50}
-	var part string
-	cmd := &cobra.Command{
-		Use:   "messages",
-		Short: "List the messages at a phone, oldest first",
-		Example: `  parley sandbox messages --to 6281234567890
-  parley sandbox messages --to 6281234567890 --contains kode --print code`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			number, err := f.number()
-			if err != nil {
-				return err
-			}
-			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
-				r, err := cl.Get(ctx, messagesPath(number), f.query(), nil)
-				if err == nil && part != "" && !c.json {
-					return c.printParts(r.Data, part)
-				}
-				return printRows(c, r, err, []any{"at", "type", "status", "text", "id"},
-					func(m *received) []any { return []any{clock(m.Timestamp), m.Type, m.Status, m.summary(), m.MessageID} })
-			})
-		},
+func listReceived(ctx context.Context, t *task) error {
+	part := t.fields.pop("print")
+	var messages []received
+	r, err := t.api.Get(ctx, messagesPath(t.fields.pop("to").(string)), t.fields.query(), &messages)
+	if part == nil || t.cli.json {
+		t.print = rows("at,type,status,text,id", func(m *received) []any {
+			return []any{clock(m.Timestamp), m.Type, m.Status, m.summary(), m.MessageID}
+		})
+		return t.finish(r, err)
 	}
-	f.flags(cmd)
-	cmd.Flags().IntVar(&f.limit, "limit", f.limit, "list this many at most, 1 to 100")
-	cmd.Flags().StringVar(&part, "print", "", "print only this part of each message: code, link, body, id or json")
-	return cmd
+	for _, m := range messages {
+		err = errors.Join(err, t.cli.printPart(m, part.(string)))
+	}
+	return err
 }
 
-func (c *cli) sandboxWait(connect connect) *cobra.Command {
-	var f filter
-	var part string
-	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "wait",
-		Short: "Wait for a message at a phone, and print it",
-		Long: `Wait for a message at a phone and print it, or a part of it. Messages that arrived before count too; skip them
-with --after CURSOR. If none arrives in time, list what did arrive and exit with 1.`,
-		Example: `  code=$(parley sandbox wait --to 6281234567890 --contains kode --print code)
-  parley sandbox wait --to 6281234567890 --after "$cursor" --timeout 10s --print json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			number, err := f.number()
-			if err != nil {
-				return err
-			}
-			if c.json {
-				part = "json"
-			}
-			if err := checkPart(part); err != nil {
-				return err
-			}
-			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
-				m, err := awaitMessage(ctx, cl, number, f, timeout)
-				if err != nil {
-					return err
-				}
-				if m == nil {
-					return timeoutError(ctx, cl, number, f, timeout)
-				}
-				return c.printPart(*m, part)
-			})
-		},
+func waitReceived(ctx context.Context, t *task) error {
+	part, timeout := t.fields.pop("print").(string), t.fields.pop("timeout").(time.Duration)
+	if t.cli.json {
+		part = "json"
 	}
-	f.flags(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait")
-	cmd.Flags().StringVar(&part, "print", "body", "the part to print: code, link, body, id or json")
-	return cmd
+	if err := checkPart(part); err != nil {
+		return err
+	}
+	number := t.fields.pop("to").(string)
+	m, err := awaitMessage(ctx, t.api, number, t.fields.query(), timeout)
+	switch {
+	case err != nil:
+		return err
+	case m == nil:
+		return timeoutError(ctx, t.api, number, t.fields, timeout)
+	}
+	return t.cli.printPart(*m, part)
 }
 
 // longestWait is how long the server waits within one request.
 const longestWait = 30 * time.Second
 
 // awaitMessage repeats requests until a message arrives or the time is over, and then returns nil.
-func awaitMessage(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) (*received, error) {
-	f.limit = 1
+func awaitMessage(ctx context.Context, cl *client.Client, number string, query url.Values, timeout time.Duration) (*received, error) {
+	query.Set("limit", "1")
 	deadline := time.Now().Add(timeout)
 	for {
-		query := f.query()
 		left := max(0, min(time.Until(deadline), longestWait))
 		query.Set("wait", strconv.Itoa(wholeSeconds(left)))
 		var messages []received
@@ -163,24 +127,23 @@ func awaitMessage(ctx context.Context, cl *client.Client, number string, f filte
 	}
 }
 
-func timeoutError(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) error {
+func timeoutError(ctx context.Context, cl *client.Client, number string, f fields, timeout time.Duration) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no message to %s", app.ShowNumber(number))
-	if f.kind != "" {
-		fmt.Fprintf(&b, " of type %s", f.kind)
+	if f["type"] != nil {
+		fmt.Fprintf(&b, " of type %s", f["type"])
 	}
-	if f.contains != "" {
-		fmt.Fprintf(&b, " containing %q", f.contains)
+	if f["contains"] != nil {
+		fmt.Fprintf(&b, " containing %q", f["contains"])
 	}
 	fmt.Fprintf(&b, " within %s", timeout)
 	var came []received
-	all := filter{after: f.after, limit: 20}
+	all, since := fields{"limit": 20}, ""
+	if f["after"] != nil {
+		all["after"], since = f["after"], " after the cursor"
+	}
 	if _, err := cl.Get(ctx, messagesPath(number), all.query(), &came); err != nil {
 		return fail(exitNegative, "%s", b.String())
-	}
-	since := ""
-	if f.after != "" {
-		since = " after the cursor"
 	}
 	if len(came) == 0 {
 		fmt.Fprintf(&b, "\n  nothing arrived at that phone%s", since)
@@ -214,19 +177,6 @@ func checkPart(part string) error {
 		return nil
 	}
 	return fail(exitUsage, "--print: %q is not one of code, link, body, id, json", part)
-}
-
-func (c *cli) printParts(data json.RawMessage, part string) error {
-	var messages []received
-	if err := json.Unmarshal(data, &messages); err != nil {
-		return err
-	}
-	for _, m := range messages {
-		if err := c.printPart(m, part); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (c *cli) printPart(m received, part string) error {

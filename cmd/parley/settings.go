@@ -436,11 +436,9 @@ the configuration file, the default. Secrets are masked, and so is the password 
 			if c.json {
 				return c.printJSON(c.shownSettings())
 			}
-			var rows [][]any
-			for _, s := range c.shownSettings() {
-				rows = append(rows, []any{s.Key, s.Value, s.Origin})
-			}
-			c.printTable([]any{"setting", "value", "from"}, rows)
+			fmt.Fprintln(c.out, newTable("setting,value,from", c.shownSettings(), func(s *diagnostics.Setting) []any {
+				return []any{s.Key, s.Value, s.Origin}
+			}))
 			return nil
 		},
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -16,51 +15,80 @@ import (
 )
 
 func (c *cli) webhook() *cobra.Command {
-	return newGroup("webhook", "Manage webhooks", `  parley webhook add https://example.com/hook
+	show := one((*cli).showWebhook)
+	return c.resource(resource{
+		name: "webhook", short: "Manage webhooks", id: "whk_2f0c6a9be1d84c53a7f0",
+		example: `  parley webhook add https://example.com/hook
   parley webhook list`,
-		c.webhookAdd(), c.webhookList(), c.webhookShow(), c.webhookTest(), c.webhookRotate(),
-		c.webhookSwitch("enable", "Enable a webhook; waiting events are delivered at once", true),
-		c.webhookSwitch("disable", "Disable a webhook; its events wait until it is enabled", false), c.webhookRemove())
-}
-
-func (c *cli) webhookAdd() *cobra.Command {
-	var channel, links string
-	var events []string
-	cmd := &cobra.Command{
-		Use:   "add URL",
-		Short: "Add a webhook; prints its id and its secret",
-		Long: "Add a webhook. By default it receives every event on every channel, starting now. Prints its id and the\n" +
-			"secret that signs its deliveries.",
-		Example: `  parley webhook add https://example.com/hook
+		verbs: []verb{{
+			use: "add URL", short: "Add a webhook; prints its id and its secret",
+			long: "Add a webhook. By default it receives every event on every channel, starting now. Prints its id and the\n" +
+				"secret that signs its deliveries.",
+			example: `  parley webhook add https://example.com/hook
   parley webhook add https://example.com/hook --channel toko --events message.received,message.status`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			types, err := eventTypes(events)
-			if err != nil {
-				return err
-			}
-			body := texts("channel", channel, "media_links", links)
-			body["url"] = args[0]
-			if len(types) > 0 {
-				body["events"] = types
-			}
-			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
-				var w webhook
-				r, err := api.Post(ctx, client.Path("webhooks"), body, &w)
-				if err != nil {
-					return explainNoChannel(ctx, api, err, channel)
-				}
+			flags: []flag{
+				textFlag("channel", "only events of this channel (default: every channel)"),
+				listFlag("events", "only events of these types, separated by commas (default: every type)"),
+				textFlag("media-links", "links to files in events: token, or signed to work without a token for 24 hours"),
+			},
+			check: checkEvents, arg: "url", call: "POST webhooks", creates: true,
+			print: one(func(c *cli, w *webhook) string {
 				if w.Warning != "" {
 					c.hint("%s", w.Warning)
 				}
 				c.hint("Try it with: parley webhook test %s", w.ID)
-				return c.print(r.Data, fmt.Sprintf("%-7s %s\n%-7s %s", "id", w.ID, "secret", w.Secret))
-			})
-		},
+				return pairs("id", string(w.ID), "secret", w.Secret)
+			}),
+		}, {
+			use: "list", short: "List the webhooks", call: "GET webhooks",
+			print: rows("id,url,channel,events,state,created", func(w *webhook) []any {
+				return []any{w.ID, w.URL, w.channel(), w.events(), w.state(), when(w.CreatedAt)}
+			}),
+		}, {
+			use: "show ID", short: "Show a webhook", flags: []flag{boolFlag("secret", "show its secret too")},
+			example: `  parley webhook show whk_2f0c6a9be1d84c53a7f0
+  parley webhook show whk_2f0c6a9be1d84c53a7f0 --secret`,
+			call: "GET webhooks/*", print: show, run: showWithSecret,
+		}, {
+			use: "test ID", short: "Send a test event to a webhook and show the response",
+			long: "Send a test event to a webhook and show the response. The server must be running.",
+			call: "POST webhooks/*/test", live: true,
+			print: one(func(_ *cli, a *client.Attempt) string { return a.String() }),
+		}, {
+			use: "rotate ID", short: "Replace a webhook's secret and print the new one; for 24 hours the old one signs too",
+			example: `  parley webhook rotate whk_2f0c6a9be1d84c53a7f0
+  SECRET=$(parley webhook rotate whk_2f0c6a9be1d84c53a7f0)`,
+			call: "POST webhooks/*/rotate", hint: rotated, print: printSecret,
+		}, {
+			use: "enable ID", short: "Enable a webhook; waiting events are delivered at once",
+			set: fields{"enabled": true}, call: "PATCH webhooks/*", hint: "saved", print: show,
+		}, {
+			use: "disable ID", short: "Disable a webhook; its events wait until it is enabled",
+			set: fields{"enabled": false}, call: "PATCH webhooks/*", hint: "saved", print: show,
+		}, {
+			use: "remove ID", short: "Delete a webhook with its deliveries, including waiting ones",
+			example: `  parley webhook remove whk_2f0c6a9be1d84c53a7f0
+  parley webhook remove whk_2f0c6a9be1d84c53a7f0 --yes`,
+			question: func(_ string, w fields) string {
+				return fmt.Sprintf("This permanently deletes the webhook to %s with its secret and its deliveries", w["url"])
+			},
+			call: "DELETE webhooks/*", hint: "deleted webhook *",
+		}},
+	})
+}
+
+const rotated = "for 24 hours the old secret signs too"
+
+var printSecret = one(func(_ *cli, s *client.Secret) string { return s.Secret })
+
+// checkEvents replaces the names of events by their types.
+func checkEvents(f fields) error {
+	names, _ := f["events"].([]string)
+	types, err := eventTypes(names)
+	if len(types) > 0 {
+		f["events"] = types
 	}
-	cmd.Flags().StringVar(&channel, "channel", "", "only events of this channel (default: every channel)")
-	cmd.Flags().StringSliceVar(&events, "events", nil, "only events of these types, separated by commas (default: every type)")
-	cmd.Flags().StringVar(&links, "media-links", "", "links to files in events: token, or signed to work without a token for 24 hours")
-	return cmd
+	return err
 }
 
 func eventTypes(names []string) ([]parley.EventType, error) {
@@ -78,14 +106,6 @@ func eventTypes(names []string) ([]parley.EventType, error) {
 	return types, nil
 }
 
-func (c *cli) webhookList() *cobra.Command {
-	return newList(c, "List the webhooks", "webhook", []any{"id", "url", "channel", "events", "state", "created"},
-		func(w *webhook) []any {
-			channel, events := scopeOf(w)
-			return []any{w.ID, w.URL, channel, events, stateOf(w), when(w.CreatedAt)}
-		})
-}
-
 // webhook is a webhook as the API shows it.
 type webhook struct {
 	parley.Webhook
@@ -94,7 +114,7 @@ type webhook struct {
 	Secret     string `json:"secret"` // of one that was just created
 }
 
-func stateOf(w *webhook) string {
+func (w *webhook) state() string {
 	switch {
 	case !w.IsEnabled():
 		return "off"
@@ -104,10 +124,8 @@ func stateOf(w *webhook) string {
 	return "on"
 }
 
-// scopeOf says which channel and which events a webhook is for.
-func scopeOf(w *webhook) (channel, events string) {
-	return cmp.Or(string(w.Channel), "all"), cmp.Or(strings.Join(typeNames(w.Types), ","), "all")
-}
+func (w *webhook) channel() string { return cmp.Or(string(w.Channel), "all") }
+func (w *webhook) events() string  { return cmp.Or(strings.Join(typeNames(w.Types), ","), "all") }
 
 func typeNames(types []parley.EventType) []string {
 	names := make([]string, len(types))
@@ -117,119 +135,32 @@ func typeNames(types []parley.EventType) []string {
 	return names
 }
 
-func (c *cli) webhookShow() *cobra.Command {
-	var withSecret bool
-	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a webhook",
-		Example: `  parley webhook show whk_2f0c6a9be1d84c53a7f0
-  parley webhook show whk_2f0c6a9be1d84c53a7f0 --secret`,
-		RunE: c.onResource("webhook", func(ctx context.Context, api *client.Client, id string) error {
-			r, err := api.Get(ctx, client.Path("webhooks", id), nil, nil)
-			if err == nil && withSecret {
-				err = addSecret(ctx, api, client.Path("webhooks", id, "secret"), r)
-			}
-			return printData(c, r, err, c.printWebhook)
-		}),
+func showWithSecret(ctx context.Context, t *task) error {
+	withSecret := t.fields.pop("secret") != nil
+	r, err := t.request(ctx)
+	if err == nil && withSecret {
+		var s client.Secret
+		_, err = t.api.Get(ctx, t.path()+"/secret", nil, &s)
+		all := strings.TrimSuffix(strings.TrimSpace(string(r.Data)), "}")
+		r.Data = json.RawMessage(fmt.Sprintf("%s,%q:%q}", all, "secret", s.Secret))
 	}
-	cmd.Flags().BoolVar(&withSecret, "secret", false, "show its secret too")
-	return cmd
+	return t.finish(r, err)
 }
 
-func addSecret(ctx context.Context, api *client.Client, path string, r *client.Response) error {
-	var s client.Secret
-	if _, err := api.Get(ctx, path, nil, &s); err != nil {
-		return err
-	}
-	all := strings.TrimSuffix(strings.TrimSpace(string(r.Data)), "}")
-	r.Data = json.RawMessage(fmt.Sprintf("%s,%q:%q}", all, "secret", s.Secret))
-	return nil
-}
-
-func (c *cli) printWebhook(w *webhook) {
-	channel, events := scopeOf(w)
-	lines := [][2]string{
-		{"id", string(w.ID)}, {"url", w.URL}, {"channel", channel}, {"events", events}, {"state", stateOf(w)}, {"created", when(w.CreatedAt)},
-	}
+func (*cli) showWebhook(w *webhook) string {
+	lines := []string{"id", string(w.ID), "url", w.URL, "channel", w.channel(), "events", w.events(), "state", w.state(),
+		"created", when(w.CreatedAt)}
 	if !w.IsEnabled() {
-		lines = append(lines, [2]string{"off since", when(w.DisabledAt)}, [2]string{"reason", w.Reason})
+		lines = append(lines, "off since", when(w.DisabledAt), "reason", w.Reason)
 	}
 	if w.MediaLinks == "signed" {
-		lines = append(lines, [2]string{"media links", w.MediaLinks})
+		lines = append(lines, "media links", w.MediaLinks)
 	}
 	if w.Failures > 0 {
-		lines = append(lines, [2]string{"failing", fmt.Sprintf("%s since %s", count(w.Failures, "attempt"), when(w.FailingSince))})
+		lines = append(lines, "failing", fmt.Sprintf("%s since %s", count(w.Failures, "attempt"), when(w.FailingSince)))
 	}
 	if w.Secret != "" {
-		lines = append(lines, [2]string{"secret", w.Secret})
+		lines = append(lines, "secret", w.Secret)
 	}
-	c.printLines(lines)
-}
-
-func (c *cli) webhookTest() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "test ID",
-		Short: "Send a test event to a webhook and show the response",
-		Long:  "Send a test event to a webhook and show the response. The server must be running.",
-		Example: `  parley webhook test whk_2f0c6a9be1d84c53a7f0
-  parley webhook test whk_2f0c6a9be1d84c53a7f0 --json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.Post(ctx, client.Path("webhooks", args[0], "test"), nil, nil)
-				err = printData(c, r, err, func(a *client.Attempt) { fmt.Fprintln(c.out, a) })
-				if err == nil && !r.Success {
-					return fail(exitNegative, "%s", r.Message)
-				}
-				return err
-			})
-		},
-	}
-	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
-	return cmd
-}
-
-func (c *cli) webhookRotate() *cobra.Command {
-	return &cobra.Command{
-		Use:   "rotate ID",
-		Short: "Replace a webhook's secret and print the new one; for 24 hours the old one signs too",
-		Example: `  parley webhook rotate whk_2f0c6a9be1d84c53a7f0
-  SECRET=$(parley webhook rotate whk_2f0c6a9be1d84c53a7f0)`,
-		RunE: c.onResource("webhook", func(ctx context.Context, api *client.Client, id string) error {
-			return c.rotateSecret(ctx, api, client.Path("webhooks", id, "rotate"))
-		}),
-	}
-}
-
-func (c *cli) webhookSwitch(verb, short string, enabled bool) *cobra.Command {
-	return &cobra.Command{
-		Use:     verb + " ID",
-		Short:   short,
-		Example: fmt.Sprintf("  parley webhook %s whk_2f0c6a9be1d84c53a7f0\n  parley webhook %s whk_2f0c6a9be1d84c53a7f0 --json", verb, verb),
-		RunE: c.onResource("webhook", func(ctx context.Context, api *client.Client, id string) error {
-			r, err := api.Call(ctx, http.MethodPatch, client.Path("webhooks", id), nil, map[string]bool{"enabled": enabled}, nil)
-			if err == nil {
-				c.hint("saved")
-			}
-			return printData(c, r, err, c.printWebhook)
-		}),
-	}
-}
-
-func (c *cli) webhookRemove() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "remove ID",
-		Short: "Delete a webhook with its deliveries, including waiting ones",
-		Example: `  parley webhook remove whk_2f0c6a9be1d84c53a7f0
-  parley webhook remove whk_2f0c6a9be1d84c53a7f0 --yes`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.delete(cmd, "webhook", args[0], yes, func(url string) string {
-				return fmt.Sprintf("This permanently deletes the webhook to %s with its secret and its deliveries", url)
-			}, func(context.Context, *client.Client, *client.Response) error {
-				return c.done("deleted webhook %s", args[0])
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
-	return cmd
+	return pairs(lines...)
 }

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"parley"
 )
@@ -41,6 +42,8 @@ type Response struct {
 		Cursor  string `json:"cursor"`
 		HasMore bool   `json:"has_more"`
 	} `json:"meta"`
+
+	Rows int `json:"-"` // of a list
 }
 
 // OfThisMachine returns an HTTP client for the server of a lock file on this machine. The certificate has the public
@@ -65,27 +68,34 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, data an
 	return c.Call(ctx, http.MethodGet, path, query, nil, data)
 }
 
-// All requests every page of a list, and returns them as one response. A list without pages is one request.
-func (c *Client) All(ctx context.Context, path string, query url.Values, data any) (*Response, error) {
+// pageSize is how many rows List requests at a time. No list of the API has smaller pages.
+const pageSize = 100
+
+// List requests pages of a list until there are limit rows or no more, and returns them as one response. Limit 0: all.
+func (c *Client) List(ctx context.Context, path string, query url.Values, limit int) (*Response, error) {
 	query = maps.Clone(query)
-	var rows []json.RawMessage
+	rows := []json.RawMessage{}
 	for {
+		if limit > 0 {
+			query.Set("limit", strconv.Itoa(min(pageSize, limit-len(rows))))
+		}
 		var page []json.RawMessage
 		r, err := c.Get(ctx, path, query, &page)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, page...)
-		if r.Meta.Cursor != "" && r.Meta.HasMore {
-			if query == nil {
-				query = url.Values{}
-			}
+		switch {
+		case limit > 0 && len(rows) >= limit:
+		case r.Meta.Cursor != "" && r.Meta.HasMore:
 			query.Set("cursor", r.Meta.Cursor)
 			continue
+		case limit > 0 && len(page) > 0 && int64(len(rows)) < r.Meta.Total:
+			query.Set("offset", strconv.Itoa(len(rows)))
+			continue
 		}
-		if r.Data, err = json.Marshal(append([]json.RawMessage{}, rows...)); err == nil && data != nil {
-			err = json.Unmarshal(r.Data, data)
-		}
+		r.Rows = len(rows)
+		r.Data, err = json.Marshal(rows)
 		return r, err
 	}
 }
