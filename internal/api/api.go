@@ -109,6 +109,7 @@ type server struct {
 	mcpCalls   *limit.Slots[parley.TokenID]
 	exports    *limit.Slots[parley.TokenID]
 	receiving  *limit.Slots[parley.ChannelCode] // uploads
+	largeCalls chan struct{}                    // by networks; one for each that is in memory
 
 	fingerprints [][]byte // keys of request fingerprints: the first for new ones
 
@@ -137,6 +138,7 @@ func New(c Config) *API {
 		fingerprints: c.Keyring.Derive("idempotency"),
 		words:        readPageWords("pair/words.json"),
 		pairings:     limit.NewBuckets[string](pairEvery, pairBurst),
+		largeCalls:   make(chan struct{}, maxLargeCalls),
 		forwarder:    newForwarder(c),
 		requestLog:   newRequestLog(c),
 		links:        parley.MediaLinks{Keys: c.Keyring.Derive(parley.MediaLinkKeys)},
@@ -160,6 +162,7 @@ func New(c Config) *API {
 	mux := newRouter(s, c.Metrics)
 	mux.add(tokenRoutes(s))
 	mux.add(publicRoutes(s))
+	mux.add(networkRoutes(s))
 	mux.finish()
 	s.self = mux
 	return &API{mux}

@@ -118,16 +118,16 @@ func (rt *route) checkStillOwner(err error) error {
 
 // forwardTo has another node serve the request, and returns the status of its response. After an error nothing was written: the node
 // did not respond.
-func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (status int, refused error) {
+func (s *server) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (status int, refused error) {
 	began := time.Now()
-	f := rt.forwarder
+	f := s.forwarder
 	target, err := url.Parse(to.node.URL)
 	if err != nil {
 		return 0, errMoving
 	}
 	ctx, cancel := context.WithCancel(r.http.Context())
 	defer cancel()
-	go rt.cancelWithoutMember(ctx, cancel, to.node.ID)
+	go s.cancelWithoutMember(ctx, cancel, to.node.ID)
 	seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 	proxy := &httputil.ReverseProxy{
 		Transport:     f.transport,
@@ -139,8 +139,8 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (st
 			}
 			p.Out.URL.Scheme, p.Out.URL.Host = target.Scheme, target.Host
 			p.Out.Host = ""
-			p.Out.Header = rt.forwardedHeader(r, to)
-			f.hops.sign(p.Out, rt.newHop(r, to.node.ID))
+			p.Out.Header = s.forwardedHeader(r, to)
+			f.hops.sign(p.Out, s.newHop(r, to.node.ID))
 			p.Out.Body, p.Out.ContentLength = http.NoBody, 0
 			if r.body.Len() > 0 {
 				p.Out.Body, p.Out.ContentLength = io.NopCloser(bytes.NewReader(r.body.Bytes())), int64(r.body.Len())
@@ -157,7 +157,7 @@ func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (st
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
 			f.total.WithLabelValues("failed").Inc()
-			rt.Log.Warn("a node did not answer a forwarded request", "node", to.node.ID, "url", to.node.URL, "error", err)
+			s.Log.Warn("a node did not answer a forwarded request", "node", to.node.ID, "url", to.node.URL, "error", err)
 			refused = errNoAnswer
 		},
 	}
@@ -176,7 +176,7 @@ var errNoAnswer = &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.S
 	Message: "The node that serves this channel does not answer. Try again soon."}
 
 // cancelWithoutMember cancels a request once the node that it was forwarded to is no longer a member.
-func (rt *route) cancelWithoutMember(ctx context.Context, cancel func(), node int64) {
+func (s *server) cancelWithoutMember(ctx context.Context, cancel func(), node int64) {
 	ticker := time.NewTicker(memberCheck)
 	defer ticker.Stop()
 	for {
@@ -185,7 +185,7 @@ func (rt *route) cancelWithoutMember(ctx context.Context, cancel func(), node in
 			return
 		case <-ticker.C:
 		}
-		nodes, err := rt.Cluster.Nodes(ctx)
+		nodes, err := s.Cluster.Nodes(ctx)
 		if err == nil && !slices.ContainsFunc(nodes, func(n cluster.Node) bool { return n.ID == node }) {
 			cancel()
 		}

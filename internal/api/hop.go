@@ -54,9 +54,9 @@ type hop struct {
 }
 
 // newHop describes a request for another node.
-func (rt *route) newHop(r *request, to int64) hop {
-	h := hop{To: to, Nonce: make([]byte, nonceSize), Sent: rt.Cluster.Now().Unix(), Body: hashOf(r.body.Bytes()),
-		From: rt.addressOf(r.http).String(), Base: rt.baseURL(r.http), Ticket: r.ticket}
+func (s *server) newHop(r *request, to int64) hop {
+	h := hop{To: to, Nonce: make([]byte, nonceSize), Sent: s.Cluster.Now().Unix(), Body: hashOf(r.body.Bytes()),
+		From: s.addressOf(r.http).String(), Base: s.baseURL(r.http), Ticket: r.ticket}
 	if r.token.Kind != console {
 		h.Token = r.token.ID
 	}
@@ -70,7 +70,7 @@ func hashOf(body []byte) []byte {
 }
 
 // forwardedHeader is the header of a forwarded request before it is signed.
-func (rt *route) forwardedHeader(r *request, to *otherNode) http.Header {
+func (s *server) forwardedHeader(r *request, to *otherNode) http.Header {
 	header := http.Header{}
 	for _, name := range forwardedHeaders {
 		if values := r.http.Header[name]; len(values) > 0 {
@@ -132,7 +132,7 @@ func (s *hopSigner) receive(hr *http.Request, self int64, now time.Time) (h hop,
 	if h.To != self || self == 0 || now.Sub(time.Unix(h.Sent, 0)).Abs() > hopLife {
 		return h, nil, errStaleHop
 	}
-	body, err = io.ReadAll(io.LimitReader(hr.Body, maxBody+1))
+	body, err = io.ReadAll(io.LimitReader(hr.Body, maxCall+1))
 	if err != nil || !bytes.Equal(hashOf(body), h.Body) {
 		return h, nil, errNoHop
 	}

@@ -61,7 +61,7 @@ func TestForwardedRequests(t *testing.T) {
 		}),
 		"another body":              replaced(strings.Replace(hopBody, "7890", "7891", 1)),
 		"no body":                   replaced(""),
-		"a larger body":             replaced(hopBody + strings.Repeat(" ", maxBody)),
+		"a larger body":             replaced(hopBody + strings.Repeat(" ", maxCall)),
 		"another path":              changed(func(hr *http.Request) { hr.RequestURI = "/api/send-message/image" }),
 		"another method":            changed(func(hr *http.Request) { hr.Method = "PUT" }),
 		"another channel":           changed(func(hr *http.Request) { hr.Header.Set("X-Channel", "other") }),

@@ -2,7 +2,8 @@
 //
 // A [Driver] describes its network as [Info] and opens a [Session] for each channel. The gateway calls the session to send
 // and to query; the session calls the [Sink] with events. What only some networks have, such as [Groups] or pairing
-// ([Pairer]), are interfaces that a session may implement too: the gateway asks for them.
+// ([Pairer]), are interfaces that a session may implement too: the gateway asks for them. A driver whose network calls us
+// over HTTP is also a [Receiver].
 //
 // Invariants:
 //
