@@ -105,7 +105,7 @@ func (s *server) openSource(ctx context.Context, channel parley.ChannelCode, src
 		src.Stored = &stored
 		return nil
 	}
-	src.Open = func(ctx context.Context) (io.ReadCloser, error) { // of a channel that went live, or of an earlier version
+	src.Open = func(ctx context.Context) (io.ReadCloser, error) { // of a channel that went live
 		f, err := s.Media.Open(ctx, m.Key)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, media.ErrNoFile

@@ -15,7 +15,7 @@ type sender struct {
 	Role *parley.Role     `json:"role"` // of a console session
 }
 
-// sendersOf says who sent messages, by their bare ids. Messages of contacts, of the phone itself and of older versions are missing.
+// sendersOf says who sent messages, by their bare ids. Messages of contacts and of the phone itself are missing.
 func (s *server) sendersOf(ctx context.Context, ms []parley.Message) (map[parley.MessageID]*sender, error) {
 	var fromConsole []parley.MessageID
 	var ids []parley.TokenID

@@ -11,6 +11,7 @@ import (
 	"parley/internal/doctor"
 	"parley/internal/encrypt"
 	"parley/internal/store"
+	"parley/internal/store/sqldb"
 	"parley/internal/token"
 )
 
@@ -84,6 +85,9 @@ func (d Dir) explain(err error) error {
 	}
 	if _, done := errors.AsType[*DataError](err); done {
 		return err
+	}
+	if early, is := errors.AsType[*sqldb.EarlyError](err); is {
+		return &DataError{early.Error()}
 	}
 	switch {
 	case store.IsDamage(err):

@@ -3,7 +3,7 @@ package app
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +18,6 @@ import (
 	"parley"
 	"parley/internal/client"
 	"parley/internal/store"
-	"parley/internal/store/sqldb"
 )
 
 func openOffline(t *testing.T, dir Dir) (*client.Client, *Offline) {
@@ -98,84 +97,139 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// firstVersion unpacks a data directory that the first version made and that was killed.
-func firstVersion(t *testing.T) Dir {
-	t.Helper()
-	f, err := os.Open(filepath.Join("..", "e2e", "product", "testdata", "first-version.tar.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for r := tar.NewReader(z); ; {
-		head, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return Dir(filepath.Join(dir, "data"))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		to := filepath.Join(dir, filepath.FromSlash(head.Name))
-		content, err := io.ReadAll(r)
-		if err := errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, content, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// newerVersion makes a data directory whose database a newer program migrated.
-func newerVersion(t *testing.T) Dir {
+// dataDir makes a data directory with a channel.
+func dataDir(t *testing.T) Dir {
 	t.Helper()
 	dir := Dir(t.TempDir())
-	_, o := openOffline(t, dir)
-	if err := o.Close(); err != nil {
-		t.Fatal(err)
-	}
-	next := fstest.MapFS{"sqlite/9999_next.sql": {Data: []byte("CREATE TABLE next (n INTEGER)")}}
-	db, err := sqldb.Open(t.Context(), sqldb.Options{Path: dir.Database(), Durable: true, Migrations: next})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
+	api, o := openOffline(t, dir)
+	_, err := api.Post(t.Context(), client.Path("channels"), map[string]string{"code": "main", "network": "sandbox"}, nil)
+	if err := errors.Join(err, o.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// TestAnotherVersion refuses a database of another version and leaves it as it is; a backup of it is made all the same.
-func TestAnotherVersion(t *testing.T) {
-	for what, dir := range map[string]Dir{"older": firstVersion(t), "newer": newerVersion(t)} {
-		version, _, err := dir.Version(t.Context())
+// addMigrations makes this program a later one until the returned function is called: each step is a migration.
+func addMigrations(t *testing.T, steps ...string) (end func()) {
+	t.Helper()
+	before := store.Migrations
+	all := fstest.MapFS{}
+	names, err := fs.Glob(before, "*/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(before, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := databaseBytes(t, dir)
-		if _, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test"); err == nil || !strings.Contains(err.Error(),
-			"Nothing was changed") {
-			t.Errorf("opened an %s one: %v", what, err)
+		all[name] = &fstest.MapFile{Data: text}
+	}
+	for i, step := range steps {
+		all[fmt.Sprintf("sqlite/%d_step.sql", 9001+i)] = &fstest.MapFile{Data: []byte(step)}
+	}
+	store.Migrations = all
+	end = func() { store.Migrations = before }
+	t.Cleanup(end)
+	return end
+}
+
+// setVersion makes a database say that it is at another version.
+func setVersion(t *testing.T, dir Dir, version int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+dir.Database())
+	if err == nil {
+		_, err = db.Exec(`UPDATE schema_version SET version = $1`, version)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAnotherVersion refuses a database of another version and leaves it as it is; a backup of it is made all the same.
+func TestAnotherVersion(t *testing.T) {
+	older, newer := dataDir(t), dataDir(t)
+	end := addMigrations(t, `CREATE TABLE next (n INTEGER)`)
+	if _, _, _, err := Migrate(t.Context(), newer, false, quiet); err != nil {
+		t.Fatal(err)
+	}
+	expectRefused(t, older, "parley migrate")
+	end()
+	expectRefused(t, newer, "Run a newer parley")
+}
+
+func expectRefused(t *testing.T, dir Dir, remedy string) {
+	t.Helper()
+	version, _, err := dir.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := databaseBytes(t, dir)
+	_, err = OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test")
+	if err == nil || !strings.Contains(err.Error(), "Nothing was changed") || !strings.Contains(err.Error(), remedy) {
+		t.Errorf("opened: %v", err)
+	}
+	if _, err := ExamineOffline(t.Context(), Config{DataDir: dir, Log: quiet}); err == nil || !strings.Contains(err.Error(), "version") {
+		t.Errorf("examined: %v", err)
+	}
+	if at, err := backedUpVersion(t, dir); err != nil || at != version {
+		t.Errorf("the backup is at version %d, want %d: %v", at, version, err)
+	}
+	if after := databaseBytes(t, dir); after != before {
+		t.Error("the database was changed")
+	}
+}
+
+// backedUpVersion makes a backup and reads the version of the database in it.
+func backedUpVersion(t *testing.T, dir Dir) (at int, err error) {
+	t.Helper()
+	var backup bytes.Buffer
+	if err := BackupOffline(t.Context(), dir, quiet, &backup, func(int64, int64) {}); err != nil {
+		return 0, err
+	}
+	copied := filepath.Join(t.TempDir(), "parley.db")
+	if err := os.WriteFile(copied, fileOf(t, &backup, "parley.db"), 0o600); err != nil {
+		return 0, err
+	}
+	at, _, err = store.Version(t.Context(), copied)
+	return at, err
+}
+
+// TestEarlyDatabase refuses a database from before the first release wherever it is met, with one sentence, and leaves it as it is.
+func TestEarlyDatabase(t *testing.T) {
+	dir := dataDir(t)
+	setVersion(t, dir, 41)
+	before := databaseBytes(t, dir)
+	cfg := Config{DataDir: dir, Listen: "127.0.0.1:0", Log: quiet}
+	for what, use := range map[string]func() error{
+		"serve":     func() error { return Run(t.Context(), cfg) },
+		"a command": func() error { _, err := OpenOffline(t.Context(), cfg, "parley test"); return err },
+		"doctor":    func() error { _, err := ExamineOffline(t.Context(), cfg); return err },
+		"migrate":   func() error { _, _, _, err := Migrate(t.Context(), dir, false, quiet); return err },
+		"migrate --to": func() error {
+			_, err := MigrateTo(t.Context(), dir, "", "postgres://127.0.0.1:1/other", quiet)
+			return err
+		},
+		"restore": func() error {
+			var backup bytes.Buffer
+			if err := BackupOffline(t.Context(), dir, quiet, &backup, func(int64, int64) {}); err != nil {
+				return err
+			}
+			_, err := Restore(t.Context(), Dir(t.TempDir()), &backup, quiet)
+			return err
+		},
+	} {
+		err := use()
+		if _, is := errors.AsType[*DataError](err); !is || !strings.Contains(err.Error(), "start with an empty data directory") {
+			t.Errorf("%s: %v", what, err)
 		}
-		if _, err := ExamineOffline(t.Context(), Config{DataDir: dir, Log: quiet}); err == nil || !strings.Contains(err.Error(), "version") {
-			t.Errorf("examined an %s one: %v", what, err)
-		}
-		var backup bytes.Buffer
-		if err := BackupOffline(t.Context(), dir, quiet, &backup, func(int64, int64) {}); err != nil {
-			t.Errorf("backup of an %s one: %v", what, err)
-			continue
-		}
-		copied := filepath.Join(t.TempDir(), "parley.db")
-		if err := os.WriteFile(copied, fileOf(t, &backup, "parley.db"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if at, _, err := store.Version(t.Context(), copied); err != nil || at != version {
-			t.Errorf("the backup of an %s one is at version %d, want %d: %v", what, at, version, err)
-		}
-		if after := databaseBytes(t, dir); after != before {
-			t.Errorf("the %s database was changed", what)
-		}
+	}
+	if after := databaseBytes(t, dir); after != before {
+		t.Error("the database was changed")
+	}
+	if copies, err := filepath.Glob(dir.Database() + ".before-*"); err != nil || len(copies) > 0 {
+		t.Errorf("copies: %v, %v", copies, err)
 	}
 }
 
@@ -193,18 +247,27 @@ func databaseBytes(t *testing.T, dir Dir) string {
 	return string(file) + string(wal)
 }
 
-// TestMigrate brings what an older program left up to date, after copying it.
+// TestMigrate brings what an older program left up to date, after copying it. One that fails on the way continues later, and the copy
+// of the first attempt stays.
 func TestMigrate(t *testing.T) {
-	dir := firstVersion(t)
-	from, to, kept, err := Migrate(t.Context(), dir, false, quiet)
-	if err != nil || from >= to || kept != fmt.Sprintf("%s.before-v%d", dir.Database(), to) {
-		t.Fatalf("migrated from %d to %d, the copy is %q, %v", from, to, kept, err)
+	dir, served := dataDir(t), dataDir(t)
+	const first = `CREATE TABLE first_step (n INTEGER)`
+	end := addMigrations(t, first, `CREATE TABLE half (n INTEGER); nonsense`)
+	before, to, kept, err := Migrate(t.Context(), dir, false, quiet)
+	if err == nil || kept != fmt.Sprintf("%s.before-v%d", dir.Database(), to) {
+		t.Fatalf("migrated from %d to %d, the copy is %q, %v", before, to, kept, err)
 	}
-	if at, _, err := store.Version(t.Context(), kept); err != nil || at != from {
-		t.Errorf("the copy is at version %d, want %d: %v", at, from, err)
+	end()
+	addMigrations(t, first, `CREATE TABLE half (n INTEGER)`)
+	from, to, again, err := Migrate(t.Context(), dir, false, quiet)
+	if err != nil || from != to-1 || again != kept {
+		t.Fatalf("migrated from %d to %d, the copy is %q, %v", from, to, again, err)
+	}
+	if at, _, err := store.Version(t.Context(), kept); err != nil || at != before {
+		t.Errorf("the copy is at version %d, want %d: %v", at, before, err)
 	}
 	api, o := openOffline(t, dir)
-	if _, err := api.Get(t.Context(), client.Path("channels", DemoChannel), nil, nil); err != nil {
+	if _, err := api.Get(t.Context(), client.Path("channels", "main"), nil, nil); err != nil {
 		t.Error(err)
 	}
 	if err := o.Close(); err != nil {
@@ -214,9 +277,8 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("once more: from %d to %d, the copy is %q, %v", from, to, kept, err)
 	}
 	// A server does the same.
-	dir = firstVersion(t)
-	start(t, Config{DataDir: dir, Log: quiet}).end(t)
-	if at, _, err := store.Version(t.Context(), fmt.Sprintf("%s.before-v%d", dir.Database(), to)); err != nil || at >= to {
+	start(t, Config{DataDir: served, Log: quiet}).end(t)
+	if at, _, err := store.Version(t.Context(), fmt.Sprintf("%s.before-v%d", served.Database(), to)); err != nil || at != before {
 		t.Errorf("the server's copy is at version %d: %v", at, err)
 	}
 }

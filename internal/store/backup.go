@@ -3,12 +3,8 @@ package store
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"parley"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"parley/internal/store/sqldb"
@@ -26,31 +22,15 @@ func CopyFile(ctx context.Context, from, to string, progress func(done, total in
 }
 
 // Version reads the version of the database in a file, without changing it, and the version that this program needs. A new
-// file is at version 0. No other process may have the file open.
+// file is at version 0. The error may be an [sqldb.EarlyError]. No other process may have the file open.
 func Version(ctx context.Context, file string) (at, needed int, err error) {
-	names, err := fs.Glob(embedded, "migrations/sqlite/*.sql") // sorted
-	if err != nil {
-		return 0, 0, err
-	}
-	number, _, _ := strings.Cut(path.Base(names[len(names)-1]), "_")
-	if needed, err = strconv.Atoi(number); err != nil {
-		return 0, 0, err
-	}
-	err = sqldb.ReadFile(ctx, file, func(c *sqldb.Conn) error {
-		var tables int // 0: a new file
-		err := c.QueryRow(`SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'`, nil, &tables)
-		if err != nil || tables == 0 {
-			return err
-		}
-		return c.QueryRow(`SELECT coalesce(max(version), 0) FROM schema_version`, nil, &at)
-	})
-	return at, needed, err
+	return sqldb.FileVersion(ctx, file, Migrations)
 }
 
-// MovedTo reads where the data of a database file of any version was moved to; empty: nowhere. No other process may have it open.
+// MovedTo reads where the data of a database file was moved to; empty: nowhere. No other process may have it open.
 func MovedTo(ctx context.Context, file string) (destination string, err error) {
 	err = sqldb.ReadFile(ctx, file, func(c *sqldb.Conn) error {
-		var tables int // 0: an older file
+		var tables int // 0: a new file
 		err := c.QueryRow(`SELECT count(*) FROM sqlite_master WHERE name = 'moved'`, nil, &tables)
 		if err != nil || tables == 0 {
 			return err
@@ -77,18 +57,10 @@ type Credentials struct {
 	Audit   []parley.AuditEntry // oldest first
 }
 
-// ReadCredentials reads them from a database file of any version, without changing it. No other process may have it open.
+// ReadCredentials reads them from a database file, without changing it. No other process may have it open.
 func ReadCredentials(ctx context.Context, path string) (c Credentials, err error) {
 	err = sqldb.ReadFile(ctx, path, func(conn *sqldb.Conn) error {
-		r := Reader{conn}
-		// An older file has no such table or column: then it had no roles, all keys verified all tokens, or nothing was logged.
-		role, err := r.columnOr("token", "role", "''")
-		signedBy, err2 := r.columnOr("token", "signed_by", "''")
-		audited, err3 := r.columnOr("audit", "seq", "")
-		if err := errors.Join(err, err2, err3); err != nil {
-			return err
-		}
-		c, err = r.credentials(role, signedBy, audited != "")
+		c, err = Reader{conn}.credentials()
 		return err
 	})
 	return c, err
@@ -96,22 +68,12 @@ func ReadCredentials(ctx context.Context, path string) (c Credentials, err error
 
 // Credentials reads them from this database.
 func (db *DB) Credentials(ctx context.Context) (Credentials, error) {
-	return db.Reader.with(ctx).credentials("role", "signed_by", true)
+	return db.Reader.with(ctx).credentials()
 }
 
-// columnOr returns the name of a column of a SQLite file, or something else where there is none.
-func (r Reader) columnOr(table, column, otherwise string) (string, error) {
-	var found int64
-	err := r.row(`SELECT count(*) FROM pragma_table_info($1) WHERE name = $2`, []any{table, column}, &found)
-	if found == 0 {
-		return otherwise, err
-	}
-	return column, err
-}
-
-func (r Reader) credentials(role, signedBy string, audited bool) (c Credentials, err error) {
+func (r Reader) credentials() (c Credentials, err error) {
 	c.Tokens = map[parley.TokenID]parley.Token{}
-	tokens := each(r, `SELECT id, revoked_at, expires_at, `+role+`, `+signedBy+` FROM token`, nil, func(row scanner) error {
+	tokens := each(r, `SELECT id, revoked_at, expires_at, role, signed_by FROM token`, nil, func(row scanner) error {
 		var t parley.Token
 		var revoked, expires int64
 		err := row.Scan(&t.ID, &revoked, &expires, &t.Role, &t.SignedBy)
@@ -128,12 +90,9 @@ func (r Reader) credentials(role, signedBy string, audited bool) (c Credentials,
 		return err
 	})
 	c.Keys, err = list(r, `SELECT `+keyColumns+` FROM signing_key ORDER BY created_at DESC, seq DESC`, nil, scanKey)
-	if audited {
-		var err2 error
-		c.Audit, err2 = list(r, `SELECT seq, `+auditColumns+` FROM audit ORDER BY seq`, nil, scanAudit)
-		err = errors.Join(err, err2)
-	}
-	return c, errors.Join(tokens, secrets, err)
+	var err2 error
+	c.Audit, err2 = list(r, `SELECT seq, `+auditColumns+` FROM audit ORDER BY seq`, nil, scanAudit)
+	return c, errors.Join(tokens, secrets, err, err2)
 }
 
 // Ended is what [DB.EndRestored] or [DB.EndKeyed] did.

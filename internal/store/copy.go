@@ -10,10 +10,7 @@ import (
 // CopyTo copies a store from a file to an empty PostgreSQL database, or back, and returns the number of rows. No server may use
 // either of them.
 func CopyTo(ctx context.Context, from, to string) (rows int64, err error) {
-	source, err := options(from)
-	if err != nil {
-		return 0, err
-	}
+	source := options(from)
 	target := source
 	target.Path = to
 	for _, path := range []string{from, to} {

@@ -5,10 +5,7 @@ import "context"
 // OpenNarrow opens a store with one connection for reading: a call that queries while its rows are open waits for a
 // connection that never becomes free, and gets an error after some seconds. The store reports every statement before it runs.
 func OpenNarrow(ctx context.Context, path string, trace func(query string, args []any)) (*DB, error) {
-	o, err := options(path)
-	if err != nil {
-		return nil, err
-	}
+	o := options(path)
 	o.Readers, o.Trace = 1, trace
 	return open(ctx, o)
 }

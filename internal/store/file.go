@@ -32,7 +32,7 @@ func (r Reader) FileWith(ctx context.Context, channel parley.ChannelCode, sha256
 	return key, r.with(ctx).row(`SELECT key FROM file WHERE `+ofChannel+` AND sha256 = $2`, []any{string(channel), sha256}, &key)
 }
 
-// File finds a stored file. Those of earlier versions have no row.
+// File finds a stored file.
 func (r Reader) File(ctx context.Context, key string) (parley.StoredFile, error) {
 	f := parley.StoredFile{Key: key}
 	var at int64

@@ -28,6 +28,9 @@ import (
 //go:embed migrations
 var embedded embed.FS
 
+// Migrations are the tables and their changes; see [sqldb.Options]. Tests of migrating add a step.
+var Migrations, _ = fs.Sub(embedded, "migrations")
+
 // DB is an open store. Its methods read. Changes happen in [DB.Tx].
 type DB struct {
 	Reader
@@ -51,17 +54,13 @@ func Open(ctx context.Context, path string) (*DB, error) { return OpenAs(ctx, pa
 
 // OpenAs is Open for a node of a cluster, which can write while it is a member.
 func OpenAs(ctx context.Context, path string, member *sqldb.Member) (*DB, error) {
-	o, err := options(path)
-	if err != nil {
-		return nil, err
-	}
+	o := options(path)
 	o.Member = member
 	return open(ctx, o)
 }
 
-func options(path string) (sqldb.Options, error) {
-	migrations, err := fs.Sub(embedded, "migrations")
-	return sqldb.Options{Path: path, Durable: true, Migrations: migrations, Upgrade: upgrade}, err
+func options(path string) sqldb.Options {
+	return sqldb.Options{Path: path, Durable: true, Migrations: Migrations}
 }
 
 func open(ctx context.Context, o sqldb.Options) (s *DB, err error) {

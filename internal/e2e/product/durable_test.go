@@ -1,5 +1,5 @@
 // Package product_test tests a whole gateway across its parts: durability, idempotency, the event log, WhatsApp channels,
-// data of earlier versions, and that the documents are true.
+// and that the documents are true.
 package product_test
 
 import (

@@ -2,18 +2,13 @@ package sandbox
 
 import (
 	"context"
-	"io/fs"
 
 	"parley/internal/store/sqldb"
 )
 
 // CopyTo copies the tables from a file to an empty PostgreSQL database, or back, and returns the number of rows.
 func CopyTo(ctx context.Context, from, to string) (rows int64, err error) {
-	tables, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return 0, err
-	}
-	source := sqldb.Options{Path: from, Schema: "sandbox", Migrations: tables}
+	source := sqldb.Options{Path: from, Schema: "sandbox", Migrations: migrations}
 	target := source
 	target.Path = to
 	return sqldb.Copy(ctx, source, target, nil, func(tx *sqldb.Tx) error {

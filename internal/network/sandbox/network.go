@@ -47,7 +47,9 @@ import (
 var _ network.Driver = (*Network)(nil)
 
 //go:embed migrations
-var migrations embed.FS
+var embedded embed.FS
+
+var migrations, _ = fs.Sub(embedded, "migrations")
 
 type Network struct {
 	// OpenFile opens a file that a phone sent, by the key in its content. It is set before the first session is opened. The
@@ -73,20 +75,16 @@ func Open(ctx context.Context, path string, member *sqldb.Member, log *slog.Logg
 
 // openWith opens it with a number of connections for reading; 0: the default. Tests use one, to show that no call needs two.
 func openWith(ctx context.Context, path string, member *sqldb.Member, log *slog.Logger, readers int) (*Network, error) {
-	tables, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
 	// Commits survive the end of the process. A power cut may lose the last simulated messages.
 	db, err := sqldb.Open(ctx, sqldb.Options{
-		Path: path, Schema: "sandbox", Member: member, Durable: false, Migrations: tables, Readers: readers,
+		Path: path, Schema: "sandbox", Member: member, Durable: false, Migrations: migrations, Readers: readers,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox network: %w", err)
 	}
 	n := &Network{db: db, log: log, shared: sqldb.IsPostgres(path), worlds: map[parley.ChannelCode]*world{}}
 	if !n.shared {
-		if err := errors.Join(n.unpackFirstVersion(ctx), n.loadSeq(ctx)); err != nil {
+		if err := n.loadSeq(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("sandbox network: %w", err), db.Close())
 		}
 	}

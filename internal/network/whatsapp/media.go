@@ -123,7 +123,6 @@ type fileReference struct {
 	EncSHA256 []byte              `json:"enc_sha256,omitempty"` // of the ciphertext on the server
 	Chat      string              `json:"chat,omitempty"`       // with ID, names the message to the account's phone
 	ID        types.MessageID     `json:"id,omitempty"`
-	Content   []byte              `json:"content,omitempty"` // the file itself, of a contact card that an earlier version stored
 }
 
 // These make it a file that whatsmeow can download.
@@ -179,10 +178,6 @@ func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) (err
 	}
 	conn, err := s.connected()
 	if err != nil {
-		return err
-	}
-	if r.Path == "" {
-		_, err := to.Write(r.Content)
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

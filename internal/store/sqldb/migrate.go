@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
@@ -35,7 +36,8 @@ func listMigrations(migrations fs.FS, database string) ([]migration, error) {
 	return all, nil
 }
 
-// migrate applies the missing migrations, each in its own transaction. A crash leaves the database at a whole version.
+// migrate applies the missing migrations, each in its own transaction. The first one makes the tables of a new database. A crash
+// leaves the database at a whole version.
 func migrate(c *Conn, o Options) error {
 	database := "sqlite"
 	if c.pg != nil {
@@ -54,17 +56,14 @@ func migrate(c *Conn, o Options) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	var at int
-	if err := c.QueryRow(`SELECT coalesce(max(version), 0) FROM schema_version`, nil, &at); err != nil {
+	if err := c.QueryRow(currentVersion, nil, &at); err != nil {
 		return fmt.Errorf("migrate: %w", err)
+	}
+	if err := checkEarly(at, all, o.Path); err != nil {
+		return err
 	}
 	if n := len(all); n > 0 && at > all[n-1].version {
 		return refuseNewer(c, at, all[n-1].version)
-	}
-	if tables, err := fs.ReadFile(o.Migrations, database+".sql"); err == nil && at == 0 {
-		if err := createTables(c, string(tables), all); err != nil {
-			return fmt.Errorf("create the tables: %w", err)
-		}
-		return nil
 	}
 	for _, m := range all {
 		if m.version <= at {
@@ -74,30 +73,49 @@ func migrate(c *Conn, o Options) error {
 		if err != nil {
 			return err
 		}
-		if err := apply(c, m.version, string(text), o.Upgrade); err != nil {
+		if err := apply(c, m.version, string(text)); err != nil {
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
 	}
 	return nil
 }
 
-// createTables makes a new database at the newest version. That is faster than all migrations.
-func createTables(c *Conn, tables string, all []migration) error {
-	return inTransaction(c, func() error {
-		var applied int // another process may have created them meanwhile
-		if err := c.QueryRow(`SELECT count(*) FROM schema_version`, nil, &applied); err != nil || applied > 0 {
+const currentVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
+
+// FileVersion reads the version of the database in a file, without changing it, and the last version of the migrations. A new
+// file is at version 0. No other process may have the file open.
+func FileVersion(ctx context.Context, file string, migrations fs.FS) (at, last int, err error) {
+	all, err := listMigrations(migrations, "sqlite")
+	if err != nil {
+		return 0, 0, err
+	}
+	err = ReadFile(ctx, file, func(c *Conn) error {
+		var tables int // 0: a new file
+		err := c.QueryRow(`SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'`, nil, &tables)
+		if err != nil || tables == 0 {
 			return err
 		}
-		if err := c.script(tables); err != nil {
-			return err
-		}
-		for _, m := range all {
-			if _, err := c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, m.version); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.QueryRow(currentVersion, nil, &at)
 	})
+	if err == nil {
+		err = checkEarly(at, all, file)
+	}
+	return at, all[len(all)-1].version, err
+}
+
+// EarlyError says that the tables of a database are older than the first ones that the program knows.
+type EarlyError struct{ Path string }
+
+func (e *EarlyError) Error() string {
+	return "The database " + e.Path + " is from before 0.3.0, the first release, and cannot be migrated: " +
+		"start with an empty data directory or an empty PostgreSQL database."
+}
+
+func checkEarly(at int, all []migration, path string) error {
+	if at > 0 && len(all) > 0 && at < all[0].version {
+		return &EarlyError{Redacted(path)}
+	}
+	return nil
 }
 
 // refuseNewer refuses a database of a newer program. On PostgreSQL, where nodes are upgraded one by one, a newer database
@@ -116,7 +134,7 @@ func refuseNewer(c *Conn, at, known int) error {
 	return nil
 }
 
-func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) error {
+func apply(c *Conn, version int, text string) error {
 	return inTransaction(c, func() error {
 		var applied int // another process may have applied it meanwhile
 		err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &applied)
@@ -125,11 +143,6 @@ func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) er
 		}
 		if err := c.script(text); err != nil {
 			return err
-		}
-		if upgrade != nil {
-			if err := upgrade(c, version); err != nil {
-				return err
-			}
 		}
 		_, err = c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version)
 		return err

@@ -1,7 +1,9 @@
 package sqldb
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -58,6 +60,21 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 	}
 }
 
+// TestEarlyDatabaseIsRefused opens a database whose tables are older than the first ones that the program knows.
+func TestEarlyDatabaseIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	if err := versions(t, path, things); err != nil {
+		t.Fatal(err)
+	}
+	err := versions(t, path, fstest.MapFS{"sqlite/0002_tables.sql": {Data: []byte(`CREATE TABLE other (a TEXT)`)}})
+	if early, is := errors.AsType[*EarlyError](err); !is || early.Path != path || !strings.Contains(err.Error(), "start with an empty") {
+		t.Errorf("got %v", err)
+	}
+	if err := versions(t, path, things); err != nil {
+		t.Errorf("it was changed: %v", err)
+	}
+}
+
 func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	broken := maps.Clone(things)
@@ -83,15 +100,30 @@ func TestMigrationWithoutNumberIsRefused(t *testing.T) {
 	}
 }
 
-// openAsProcess in the environment makes this test binary open a database and exit.
-const openAsProcess = "SQLDB_TEST_OPEN"
+// openAsProcess in the environment makes this test binary open a database and exit. With hangInMigration it says when it did all of
+// the last migration but the commit, and waits.
+const (
+	openAsProcess   = "SQLDB_TEST_OPEN"
+	hangInMigration = "SQLDB_TEST_HANG"
+)
 
 func TestMain(m *testing.M) {
 	path, ok := os.LookupEnv(openAsProcess)
 	if !ok {
 		os.Exit(m.Run())
 	}
-	db, err := Open(context.Background(), Options{Path: path, Durable: true, Migrations: later})
+	o := Options{Path: path, Durable: true, Migrations: later}
+	if os.Getenv(hangInMigration) != "" {
+		applied := false
+		o.Trace = func(query string, args []any) {
+			applied = applied || strings.HasPrefix(query, "INSERT INTO schema_version") && args[0] == 2
+			if applied && query == "COMMIT" {
+				fmt.Println("applied")
+				select {}
+			}
+		}
+	}
+	db, err := Open(context.Background(), o)
 	if err == nil {
 		err = db.Close()
 	}
@@ -121,5 +153,37 @@ func TestProcessesMayMigrateAtOnce(t *testing.T) {
 	defer db.Close()
 	if got := names(t, db); len(got) != 1 {
 		t.Errorf("the second migration left %v", got)
+	}
+}
+
+// TestKilledDuringAMigration leaves the version before, from which the next process migrates.
+func TestKilledDuringAMigration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	if err := versions(t, path, things); err != nil {
+		t.Fatal(err)
+	}
+	process := exec.CommandContext(t.Context(), os.Args[0])
+	process.Env = append(os.Environ(), openAsProcess+"="+path, hangInMigration+"=1")
+	out, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	process.Process.Kill()
+	process.Wait()
+	if err != nil || line != "applied\n" {
+		t.Fatalf("it said %q: %v", line, err)
+	}
+	if at, last, err := FileVersion(t.Context(), path, later); err != nil || at != 1 || last != 2 {
+		t.Errorf("it is at version %d of %d: %v", at, last, err)
+	}
+	if err := versions(t, path, later); err != nil {
+		t.Error(err)
+	}
+	if at, _, err := FileVersion(t.Context(), path, later); err != nil || at != 2 {
+		t.Errorf("after the next start it is at version %d: %v", at, err)
 	}
 }

@@ -320,6 +320,10 @@ func TestNewerTables(t *testing.T) {
 		contracted[name] = file
 	}
 	openWith(t, Options{Path: address, Migrations: contracted})
+	later := fstest.MapFS{"postgres/0004_tables.sql": {Data: []byte(`SELECT 1`)}}
+	if _, err := Open(t.Context(), Options{Path: address, Migrations: later}); !strings.Contains(fmt.Sprint(err), "start with an empty") {
+		t.Errorf("tables from before the first ones: %v", err)
+	}
 	_, err := Open(t.Context(), Options{Path: address, Migrations: newer})
 	if err == nil || !strings.Contains(err.Error(), "run a newer one") {
 		t.Errorf("got %v", err)

@@ -27,10 +27,8 @@ type Options struct {
 	Durable bool
 	// ReaderCache is the page cache of each connection for reading, in KiB; 0: 512.
 	ReaderCache int
-	// Migrations holds files sqlite/NNNN_name.sql and postgres/NNNN_name.sql, applied in order.
+	// Migrations holds files sqlite/NNNN_name.sql and postgres/NNNN_name.sql, applied in order. The first one has all tables.
 	Migrations fs.FS
-	// Upgrade does what SQL alone cannot do for a migration, after its script and in the same transaction. It may be nil.
-	Upgrade func(c *Conn, version int) error
 	// Readers is the number of connections for reading; 0: 4.
 	Readers int
 	// BeforeCommit is called in every transaction after the functions of all its callers. If it fails, nothing is

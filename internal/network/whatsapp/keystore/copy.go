@@ -2,17 +2,12 @@ package keystore
 
 import (
 	"context"
-	"io/fs"
 
 	"parley/internal/store/sqldb"
 )
 
 // CopyTo copies the keys from a file to an empty PostgreSQL database, or back, and returns the number of rows.
 func CopyTo(ctx context.Context, from, to string) (rows int64, err error) {
-	migrations, err := fs.Sub(embedded, "migrations")
-	if err != nil {
-		return 0, err
-	}
 	source := sqldb.Options{Path: from, Schema: "keys", Durable: true, Migrations: migrations}
 	target := source
 	target.Path = to

@@ -20,6 +20,8 @@ import (
 //go:embed migrations
 var embedded embed.FS
 
+var migrations, _ = fs.Sub(embedded, "migrations")
+
 // Store is the database of all devices. Nothing else may write its file. Nodes that share a database use different devices.
 type Store struct {
 	db     *sqldb.DB
@@ -49,10 +51,6 @@ func Open(ctx context.Context, path string, member *sqldb.Member, log waLog.Logg
 // openWith opens it with a number of connections for reading; zero: as many as usual. One is enough for the tests, which
 // shows that nothing needs two at a time.
 func openWith(ctx context.Context, path string, member *sqldb.Member, log waLog.Logger, readers int) (*Store, error) {
-	migrations, err := fs.Sub(embedded, "migrations")
-	if err != nil {
-		return nil, err
-	}
 	db, err := sqldb.Open(ctx, sqldb.Options{
 		Path: path, Schema: "keys", Member: member, Durable: true, Migrations: migrations, Readers: readers, ReaderCache: readerCache,
 	})

@@ -1,2 +1,0 @@
--- Files that phones send are in the library of the server.
-DROP TABLE files;

@@ -1,2 +1,0 @@
--- The labels of a channel: a JSON array, sorted.
-ALTER TABLE channel ADD COLUMN labels TEXT COLLATE "C" NOT NULL DEFAULT '[]';

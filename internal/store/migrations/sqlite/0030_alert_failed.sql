@@ -1,2 +1,0 @@
--- How many messages of the notices of an alert failed for good: the next one has another idempotency key.
-ALTER TABLE alert ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
