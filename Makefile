@@ -75,7 +75,7 @@ kills: needs ## Run the tests that kill the server and the random ones, in full
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once: these wait more than they work.
 postgres: export PARLEY_POSTGRES=1
 postgres: needs postgres-needs ## Run the tests on PostgreSQL
-	$(RUNTESTS) $(LIMIT) -count=1 -p 4 -parallel 4 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes|FailsOver' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api \
+	$(RUNTESTS) $(LIMIT) -count=1 -p 4 -parallel 4 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes|FailsOver' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api ./internal/alert ./internal/requestlog \
 		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./internal/app ./cmd/parley
 
 clients: needs ## Generate a Go client, and use it with a server

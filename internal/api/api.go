@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/alert"
 	"parley/internal/api/limit"
 	"parley/internal/callback"
 	"parley/internal/cluster"
@@ -35,6 +36,7 @@ import (
 	"parley/internal/media"
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
+	"parley/internal/requestlog"
 	"parley/internal/store"
 	"parley/internal/token"
 )
@@ -51,6 +53,8 @@ type Config struct {
 	Sandbox   *sandbox.Network
 	Feed      *feed.Feed
 	Callbacks *callback.Engine
+	Alerts    *alert.Engine
+	Requests  *requestlog.Log
 	Log       *slog.Logger
 	Metrics   *prometheus.Registry
 
@@ -58,8 +62,6 @@ type Config struct {
 	Cluster cluster.Membership
 	// NodeTLS configures TLS to other nodes; nil: the usual one.
 	NodeTLS *tls.Config
-	// LocalToken is a Global token of this process, for messages of alerts.
-	LocalToken string
 	// Program is the running program, for the management API.
 	Program Program
 	// URL is the local address of the server, for links, unless the request names a better one.
@@ -102,8 +104,6 @@ type server struct {
 	fetched    *limit.Window[parley.TokenID] // bytes; nil: no limit
 	flights    flights
 	forwarder  *forwarder
-	requestLog *requestLog
-	self       http.Handler      // all routes, for requests of the server itself
 	links      parley.MediaLinks // to files
 	streams    *limit.Slots[parley.TokenID]
 	mcpCalls   *limit.Slots[parley.TokenID]
@@ -117,7 +117,6 @@ type server struct {
 	level        temporaryLevel
 	backup       sync.Mutex // held during a backup
 	words        pageWords
-	alertNotices *prometheus.CounterVec // by type and result
 	pairings     *limit.Buckets[string] // requests for codes, by the hash of a ticket
 }
 
@@ -140,16 +139,11 @@ func New(c Config) *API {
 		pairings:     limit.NewBuckets[string](pairEvery, pairBurst),
 		largeCalls:   make(chan struct{}, maxLargeCalls),
 		forwarder:    newForwarder(c),
-		requestLog:   newRequestLog(c),
 		links:        parley.MediaLinks{Keys: c.Keyring.Derive(parley.MediaLinkKeys)},
 	}
 	if s.tx == nil {
 		s.tx = c.Store.Tx
 	}
-	s.alertNotices = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_alert_notices_total", Help: "Attempts to send notices of alerts, by type and result.",
-	}, []string{"type", "result"})
-	c.Metrics.MustRegister(s.alertNotices)
 	s.failures = limit.NewBuckets[netip.Addr](authForgiven, cmp.Or(max(0, c.AuthFailures), authFailures))
 	s.refusals = limit.NewBuckets[parley.TokenID](refusedEvery, refusedBurst)
 	if c.RequestsPerSecond > 0 {
@@ -164,7 +158,6 @@ func New(c Config) *API {
 	mux.add(publicRoutes(s))
 	mux.add(networkRoutes(s))
 	mux.finish()
-	s.self = mux
 	return &API{mux}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/alert"
 	"parley/internal/callback"
 	"parley/internal/cluster"
 	"parley/internal/encrypt"
@@ -28,6 +29,7 @@ import (
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
 	"parley/internal/postgrestest"
+	"parley/internal/requestlog"
 	"parley/internal/safehttp"
 	"parley/internal/store"
 	"parley/internal/token"
@@ -99,6 +101,9 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	for _, f := range change {
 		f(&e.config)
 	}
+	c := &e.config
+	c.Requests = requestlog.New(db, log, registry)
+	c.Alerts = alert.New(alert.Config{Store: db, Gateway: g, Callbacks: c.Callbacks, Cluster: c.Cluster, Log: log, Metrics: registry})
 	for _, code := range []parley.ChannelCode{"main", "second"} {
 		must(g.CreateChannel(t.Context(), parley.Channel{Code: code, Name: "Channel " + string(code), Network: parley.Sandbox}))(t)
 	}

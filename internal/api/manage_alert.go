@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -218,16 +217,20 @@ type alertTestData struct {
 	Problem string `json:"problem"`
 }
 
-// testAlert sends a test notice now, also in quiet hours.
+// testAlert sends a test notice now, also in quiet hours. The node that serves the channel of a message does it.
 func (s *server) testAlert(ctx context.Context, r *request) (any, error) {
 	rule, err := s.Store.AlertRule(ctx, r.alertID())
 	if err != nil {
 		return nil, notFoundAs(err, errNoAlert)
 	}
-	test := parley.Alert{Seq: rand.Int64(), Rule: rule.ID, Channel: rule.Channel, RaisedAt: time.Now(),
-		Sentence: "This is a test. Nothing is wrong."}
-	e := ok("The notice was accepted", alertTestData{s.sendNotice(ctx, rule, &test, alertTest)})
-	if problem := e.Data.(alertTestData).Problem; problem != "" {
+	if c, there := s.Gateway.Channel(rule.Via); there {
+		if err := s.checkChannelOwner(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	problem := s.Alerts.Test(ctx, rule)
+	e := ok("The notice was accepted", alertTestData{problem})
+	if problem != "" {
 		e.Success, e.Message = false, fmt.Sprintf("The notice was not accepted. %s", problem)
 	}
 	return e, nil

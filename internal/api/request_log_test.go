@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,34 +11,22 @@ import (
 	"parley"
 )
 
-// runAPI runs the API's work in the background until the test ends or the function is called.
-func (e *env) runAPI() (stop func()) {
+// runRequestLog writes the request log until the test ends or the function is called.
+func (e *env) runRequestLog() (stop func()) {
 	e.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := e.handler.(*API).Run(ctx); err != nil {
+		if err := e.config.Requests.Run(ctx); err != nil {
 			e.t.Error(err)
 		}
 	})
-	for !e.handler.(*API).requestLog.running.Load() {
+	for !e.config.Requests.Running() {
 		time.Sleep(time.Millisecond)
 	}
 	stop = func() { cancel(); wg.Wait() }
 	e.t.Cleanup(stop)
 	return stop
-}
-
-// dropped is how many requests are missing in the log.
-func (e *env) dropped() float64 {
-	families := must(e.config.Metrics.Gather())(e.t)
-	for _, f := range families {
-		if f.GetName() == "parley_request_log_dropped_total" {
-			return f.GetMetric()[0].GetCounter().GetValue()
-		}
-	}
-	e.t.Fatal("there is no such metric")
-	return 0
 }
 
 // requests returns the request log of a channel as "METHOD path status code", newest first.
@@ -57,7 +44,7 @@ func (e *env) requests(code, query string) (lines []string) {
 
 func TestRequestLog(t *testing.T) {
 	e := newEnv(t, func(c *Config) { c.RequestsPerSecond = 1000 })
-	e.runAPI()
+	e.runRequestLog()
 	text := m{"contact_id": ayu, "message": "the secret text"}
 	e.call("POST", "/api/send-message/text", e.main, text, "Idempotency-Key", "order-1", "X-Request-Id", "find-me").want(t, 200)
 	e.call("POST", "/api/send-message/text", e.main, m{"message": 1}).want(t, 422)
@@ -109,44 +96,10 @@ func TestRequestLogRefuses(t *testing.T) {
 	e.call("GET", "/api/manage/channels/main/requests", viewer, nil).want(t, 200)
 }
 
-// TestRequestLogNeverDelays: requests are dropped and counted where too many wait, and of a busy channel the latest remain.
-func TestRequestLogNeverDelays(t *testing.T) {
-	e := newEnv(t)
-	l := e.handler.(*API).requestLog
-	l.running.Store(true) // but nothing writes
-	for i := range 3 * parley.RequestsPerChannel {
-		l.add(parley.LoggedRequest{Channel: "main", Request: fmt.Sprint(i)})
-	}
-	if l.waiting != parley.RequestsPerChannel || e.dropped() != 0 {
-		t.Fatalf("%d wait, %v dropped", l.waiting, e.dropped())
-	}
-	for i := range maxPendingRequests {
-		l.add(parley.LoggedRequest{Channel: parley.ChannelCode(fmt.Sprint("c", i))})
-	}
-	if l.waiting != maxPendingRequests || e.dropped() != parley.RequestsPerChannel {
-		t.Fatalf("%d wait, %v dropped", l.waiting, e.dropped())
-	}
-	l.write(t.Context())
-	found, total, err := e.config.Store.Requests(t.Context(), "main", parley.RequestQuery{}, parley.Page{Limit: 1})
-	if err != nil || total != parley.RequestsPerChannel || found[0].Request != fmt.Sprint(3*parley.RequestsPerChannel-1) {
-		t.Errorf("stored: %v, %d, %v", found, total, err)
-	}
-	l.add(parley.LoggedRequest{Channel: "main"})
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	l.write(ended)
-	if e.dropped() != parley.RequestsPerChannel+1 {
-		t.Errorf("what was not written is not counted: %v", e.dropped())
-	}
-	if err := l.flush(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("a reader waits although nothing writes: %v", err)
-	}
-}
-
 // TestRequestLogAtStop: what waits when the server stops is written.
 func TestRequestLogAtStop(t *testing.T) {
 	e := newEnv(t)
-	stop := e.runAPI()
+	stop := e.runRequestLog()
 	e.call("GET", "/api/chat", e.main, nil).want(t, 200)
 	stop()
 	e.call("GET", "/api/chat", e.main, nil).want(t, 200) // nothing runs: not recorded, and nobody waits

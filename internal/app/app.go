@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"parley"
+	"parley/internal/alert"
 	"parley/internal/api"
 	"parley/internal/callback"
 	"parley/internal/cluster"
@@ -37,7 +38,9 @@ import (
 	"parley/internal/network"
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
+	"parley/internal/requestlog"
 	"parley/internal/safehttp"
+	"parley/internal/token"
 )
 
 // Run runs the gateway until ctx ends, then stops it: no new requests are accepted, running ones finish, and unsent
@@ -120,7 +123,8 @@ type server struct {
 	otp         *otp.Issuer
 	feed        *feed.Feed
 	callback    *callback.Engine
-	api         *api.API
+	alerts      *alert.Engine
+	requestLog  *requestlog.Log
 	http        *http.Server
 	handlers    *handlers
 
@@ -239,11 +243,13 @@ func (s *server) makeParts() {
 		Leads:        s.cluster.Leads,
 		ClockTrusted: s.gateway.ClockTrusted,
 	})
+	s.alerts = alert.New(alert.Config{Store: s.data.Store, Gateway: s.gateway, Callbacks: s.callback, Cluster: s.cluster, Log: s.log,
+		Metrics: s.metrics, DataDir: string(s.cfg.DataDir), Token: token.LocalToken(parley.GlobalToken).ID})
+	s.requestLog = requestlog.New(s.data.Store, s.log, s.metrics)
 }
 
 func (s *server) makeHandlers() error {
 	routes := s.newAPI()
-	s.api = routes
 	pages, err := console.New(console.Config{
 		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive, PublicURL: s.cfg.PublicURL,
 	})
@@ -269,10 +275,11 @@ func (s *server) newAPI() *api.API {
 		Sandbox:   s.sandbox,
 		Feed:      s.feed,
 		Callbacks: s.callback,
+		Alerts:    s.alerts,
+		Requests:  s.requestLog,
 		Log:       s.log,
 		Metrics:   s.metrics,
 
-		LocalToken:        s.global,
 		Program:           s.program(),
 		URL:               s.url,
 		PublicURL:         s.cfg.PublicURL,
@@ -320,7 +327,8 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { tuneMemory(parts) })
 	running.Go(func() { s.runSlowChecks(parts) })
 	for name, part := range map[string]func(context.Context) error{
-		"gateway": s.gateway.Run, "one-time passwords": s.otp.Run, "callbacks": s.callback.Run, "requests and alerts": s.api.Run,
+		"gateway": s.gateway.Run, "one-time passwords": s.otp.Run, "callbacks": s.callback.Run, "alerts": s.alerts.Run,
+		"request log": s.requestLog.Run,
 		"serve":       func(context.Context) error { return s.http.Serve(s.listener) },
 		"serve nodes": s.awaitNodes, "cluster": s.awaitFailure,
 	} {
