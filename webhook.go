@@ -153,7 +153,8 @@ type DeliveryQuery struct {
 	EndedBefore time.Time
 }
 
-// SigningSecret is the encrypted secret that signs for one owner. After a rotation the old one also signs for a while.
+// SigningSecret is the encrypted secret that signs for one owner, or the credentials of a channel. After a rotation the old one is
+// also valid for a while.
 type SigningSecret struct {
 	Owner        SecretOwner
 	Encrypted    []byte
@@ -161,7 +162,7 @@ type SigningSecret struct {
 	OldUntil     time.Time
 }
 
-// SecretOwner names the owner of a signing secret.
+// SecretOwner names the owner of a signing secret or of credentials.
 type SecretOwner string
 
 // ListenSecret owns the secret that signs events forwarded by "parley listen".
@@ -172,6 +173,9 @@ func WebhookSecret(id WebhookID) SecretOwner { return SecretOwner("webhook:" + i
 
 // ChannelSecret owns the secret that signs a channel's callbacks.
 func ChannelSecret(code ChannelCode) SecretOwner { return SecretOwner("channel:" + code) }
+
+// NetworkSecret owns the credentials of a channel on its network. A channel's id is never used again, unlike its code.
+func NetworkSecret(channel int64) SecretOwner { return SecretOwner(fmt.Sprint("network:", channel)) }
 
 // Channel returns the channel that owns the secret; empty: none.
 func (o SecretOwner) Channel() ChannelCode {

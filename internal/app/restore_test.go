@@ -384,6 +384,23 @@ func TestRestoreGivesNothingBack(t *testing.T) {
 	if _, err := data.Tokens.Rotate(ctx, token.Rotation{}); err != nil {
 		t.Fatal(err)
 	}
+	if err := AddChannel(ctx, data.Store, parley.Channel{Code: "demo", Network: parley.Sandbox}); err != nil {
+		t.Fatal(err)
+	}
+	credentials := func(set ...string) string {
+		secrets, channel := callback.NewSecrets(data.Store, data.Keyring), channelNamed(t, data, "demo")
+		for _, s := range set {
+			if err := secrets.SetCredentials(ctx, channel, []byte(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		current, _, err := secrets.Credentials(ctx, channel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(current)
+	}
+	credentials("leaked")
 	demoted, demotedID := issue("demoted", parley.Owner)
 	promoted, promotedID := issue("promoted", parley.Viewer)
 	var backup bytes.Buffer
@@ -394,6 +411,7 @@ func TestRestoreGivesNothingBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	credentials("present")
 	ended, err := data.Tokens.Rotate(ctx, token.Rotation{Retire: true, KeepCurrent: true})
 	if err := errors.Join(err, log("after 1"), log("after 2"), data.Close()); err != nil || len(ended) != 1 {
 		t.Fatal(ended, err)
@@ -411,6 +429,9 @@ func TestRestoreGivesNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer data.Close()
+	if got := credentials(); got != "present" {
+		t.Errorf("the credentials are %q", got)
+	}
 	for raw, role := range map[string]parley.Role{demoted: parley.Viewer, promoted: parley.Viewer} {
 		if got, err := data.Tokens.Verify(ctx, raw); err != nil || got.Role != role {
 			t.Errorf("%s is %s, want %s: %v", got.Name, got.Role, role, err)

@@ -44,6 +44,9 @@ func fillEncrypted(t *testing.T, data *Data) (e encryptedStore) {
 		t.Fatal(err)
 	}
 	_, err := secrets.KeysOf(ctx, owner)
+	if err := secrets.SetCredentials(ctx, channelNamed(t, data, "demo"), []byte("credentials")); err != nil {
+		t.Fatal(err)
+	}
 	var err2, err3 error
 	e.secrets, err2 = secrets.Rotate(ctx, owner) // the one before is still valid
 	e.token, err3 = data.Tokens.Issue(ctx, parley.Token{Kind: parley.AdminToken, Role: parley.Owner})
@@ -83,6 +86,15 @@ func fillEncrypted(t *testing.T, data *Data) (e encryptedStore) {
 	return e
 }
 
+func channelNamed(t *testing.T, data *Data, code parley.ChannelCode) parley.Channel {
+	t.Helper()
+	c, err := data.Store.Channel(t.Context(), code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // check reads everything with a keyring.
 func (e encryptedStore) check(t *testing.T, data *Data) {
 	t.Helper()
@@ -99,6 +111,10 @@ func (e encryptedStore) check(t *testing.T, data *Data) {
 	if got, err := callback.NewSecrets(data.Store, data.Keyring).KeysOf(ctx, owner); err != nil || got.Secret != e.secrets.Secret ||
 		got.Old != e.secrets.Old || got.Old == "" {
 		t.Errorf("the signing secrets changed: %v", err)
+	}
+	credentials, _, err := callback.NewSecrets(data.Store, data.Keyring).Credentials(ctx, channelNamed(t, data, "demo"))
+	if err != nil || string(credentials) != "credentials" {
+		t.Errorf("the credentials are %q: %v", credentials, err)
 	}
 	events, err := data.Store.EventsAbout(ctx, &e.message)
 	if err != nil || len(events) != 1 {
@@ -257,7 +273,7 @@ func TestRotateSecret(t *testing.T) {
 // TestInterruptedRotation ends a rotation after each number of ciphertexts, and runs it again.
 func TestInterruptedRotation(t *testing.T) {
 	ctx := t.Context()
-	for at := range 9 {
+	for at := range 10 {
 		c := Config{DataDir: Dir(t.TempDir())}
 		data := openTest(t, c.DataDir)
 		old := data.Keyring
@@ -273,7 +289,7 @@ func TestInterruptedRotation(t *testing.T) {
 			}
 			return data.Keyring.Reencrypt(encrypted, sealedContext(what, owner))
 		})
-		if errors.Is(err, killed) != (at < 7) {
+		if errors.Is(err, killed) != (at < 8) {
 			t.Fatalf("%d: %v", at, err)
 		}
 		e.check(t, data) // a server could start now

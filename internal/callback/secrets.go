@@ -29,7 +29,8 @@ const (
 	cacheSize = 1000
 )
 
-// Secrets stores the signing secrets encrypted, one for each owner. It caches them shortly, because every attempt signs.
+// Secrets stores the signing secrets encrypted, one for each owner, and the credentials of channels, as network.Credentials. It caches
+// them shortly, because every attempt signs.
 type Secrets struct {
 	store   *store.DB
 	keyring *encrypt.Keyring
@@ -49,6 +50,19 @@ func NewSecrets(store *store.DB, keyring *encrypt.Keyring) *Secrets {
 
 // KeysOf returns the signing keys of an owner. It creates a secret on first use.
 func (s *Secrets) KeysOf(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
+	keys, err := s.keys(ctx, owner)
+	if !errors.Is(err, parley.ErrNotFound) {
+		return keys, err
+	}
+	stored, err := s.create(ctx, owner)
+	if err != nil {
+		return Keys{}, fmt.Errorf("secret of %s: %w", owner, err)
+	}
+	return s.decrypt(stored)
+}
+
+// keys returns the stored secrets of an owner.
+func (s *Secrets) keys(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
 	s.mu.Lock()
 	cached, ok := s.cache[owner]
 	s.mu.Unlock()
@@ -56,9 +70,6 @@ func (s *Secrets) KeysOf(ctx context.Context, owner parley.SecretOwner) (Keys, e
 		return cached.keys, nil
 	}
 	stored, err := s.store.Secret(ctx, owner)
-	if errors.Is(err, parley.ErrNotFound) {
-		stored, err = s.create(ctx, owner)
-	}
 	if err != nil {
 		return Keys{}, fmt.Errorf("secret of %s: %w", owner, err)
 	}
@@ -111,6 +122,34 @@ func (s *Secrets) Rotate(
 	ctx context.Context, owner parley.SecretOwner, inTx ...func(tx *store.Tx, oldUntil time.Time) error,
 ) (Keys, error) {
 	_, stored := s.newSecret(owner)
+	return s.replace(ctx, stored, inTx...)
+}
+
+// Credentials returns what [Secrets.SetCredentials] stored last, and for 24 hours after a change also what it replaced; nil: nothing.
+func (s *Secrets) Credentials(ctx context.Context, channel parley.Channel) (current, old []byte, err error) {
+	keys, err := s.keys(ctx, parley.NetworkSecret(channel.ID))
+	if err != nil {
+		return nil, nil, parley.IgnoreNotFound(err)
+	}
+	if keys.Old != "" {
+		old = []byte(keys.Old)
+	}
+	return []byte(keys.Secret), old, nil
+}
+
+// SetCredentials stores what a channel needs on its network. They are deleted with the channel.
+func (s *Secrets) SetCredentials(ctx context.Context, channel parley.Channel, credentials []byte) error {
+	_, err := s.replace(ctx, s.encrypt(parley.NetworkSecret(channel.ID), credentials), func(tx *store.Tx, _ time.Time) error {
+		return tx.CheckChannel(ctx, channel.Code, channel.ID)
+	})
+	return err
+}
+
+// replace stores a secret in place of the current one of its owner, which becomes the old one.
+func (s *Secrets) replace(
+	ctx context.Context, stored parley.SigningSecret, inTx ...func(tx *store.Tx, oldUntil time.Time) error,
+) (Keys, error) {
+	owner := stored.Owner
 	err := s.store.Tx(ctx, func(tx *store.Tx) error {
 		if err := checkOwner(ctx, tx, owner); err != nil {
 			return err
@@ -164,7 +203,11 @@ func (s *Secrets) newSecret(owner parley.SecretOwner) (string, parley.SigningSec
 	b := make([]byte, secretSize)
 	rand.Read(b) // never fails
 	secret := secretPrefix + base64.StdEncoding.EncodeToString(b)
-	return secret, parley.SigningSecret{Owner: owner, Encrypted: s.keyring.Encrypt([]byte(secret), SecretContext(owner))}
+	return secret, s.encrypt(owner, []byte(secret))
+}
+
+func (s *Secrets) encrypt(owner parley.SecretOwner, secret []byte) parley.SigningSecret {
+	return parley.SigningSecret{Owner: owner, Encrypted: s.keyring.Encrypt(secret, SecretContext(owner))}
 }
 
 // Reencrypt encrypts a stored secret with another keyring.

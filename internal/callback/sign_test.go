@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -235,6 +236,52 @@ func TestCallbackIsSigned(t *testing.T) {
 		}
 		if q, _ := url.Parse(hits[0].url); q.Query().Get("event_id") != string(ok.EventID) {
 			e.Errorf("event id in %s, want %s", hits[0].url, ok.EventID)
+		}
+	})
+}
+
+func TestCredentialsOfAChannel(t *testing.T) {
+	inBubble(t, func(e *env) {
+		channel := func() parley.Channel {
+			c, err := e.store.Channel(e.Context(), shop)
+			if err != nil {
+				e.Fatal(err)
+			}
+			return c
+		}
+		has := func(c parley.Channel, want string) {
+			e.Helper()
+			current, old, err := e.secrets.Credentials(e.Context(), c)
+			if got := string(current) + " " + string(old); got != want || err != nil {
+				e.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
+		first := channel()
+		has(first, " ")
+		for _, s := range []string{"one", "two"} {
+			if err := e.secrets.SetCredentials(e.Context(), first, []byte(s)); err != nil {
+				e.Fatal(err)
+			}
+		}
+		has(first, "two one")
+		stored, err := e.store.Secret(e.Context(), parley.NetworkSecret(first.ID))
+		if err != nil || strings.Contains(string(stored.Encrypted)+string(stored.OldEncrypted), "one") ||
+			strings.Contains(string(stored.Encrypted), "two") {
+			e.Errorf("stored in clear, or %v", err)
+		}
+		pass(24 * time.Hour)
+		has(first, "two ")
+		e.tx(func(tx *store.Tx) error {
+			if err := tx.DeleteChannel(e.Context(), shop); err != nil {
+				return err
+			}
+			return tx.AddChannel(e.Context(), parley.Channel{Code: shop, Name: "Shop", Network: parley.Sandbox})
+		})
+		pass(time.Second)
+		has(first, " ")
+		has(channel(), " ") // the next channel of that code
+		if err := e.secrets.SetCredentials(e.Context(), first, []byte("three")); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("credentials of a deleted channel: %v", err)
 		}
 	})
 }

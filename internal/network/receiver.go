@@ -26,3 +26,12 @@ type Call struct {
 	Channel parley.ChannelCode
 	Body    []byte
 }
+
+// Credentials stores what a channel needs to log in at its network, or the network to sign with. It is encrypted, never shown, and
+// deleted with the channel. A driver that needs it gets it when it is created.
+type Credentials interface {
+	// Credentials returns what was stored last; nil: nothing was. For a day after a change it also returns what was replaced: what the
+	// network signed with it may still arrive.
+	Credentials(ctx context.Context, channel parley.Channel) (current, old []byte, err error)
+	SetCredentials(ctx context.Context, channel parley.Channel, credentials []byte) error
+}

@@ -122,7 +122,8 @@ func (db *DB) EndRestored(
 		if err := t.endOpen(&e, response, now); err != nil {
 			return err
 		}
-		if err := t.keepSigningKeys(ctx, &e, present, now); err != nil {
+		isEarlier, err := t.keepSigningKeys(ctx, &e, present, now)
+		if err != nil {
 			return err
 		}
 		for _, token := range present.Tokens {
@@ -131,7 +132,7 @@ func (db *DB) EndRestored(
 			}
 		}
 		for _, s := range present.Secrets {
-			if err := t.rotateRestored(ctx, &e, s); err != nil {
+			if err := t.rotateRestored(ctx, &e, s, isEarlier); err != nil {
 				return err
 			}
 		}
@@ -151,27 +152,27 @@ func sortTokens(tokens []parley.Token) {
 
 // keepSigningKeys makes the present signing keys those of the restored database, if it is an earlier state of the same one. Tokens
 // that a retired key signed are revoked.
-func (t *Tx) keepSigningKeys(ctx context.Context, e *Ended, present Credentials, now time.Time) error {
+func (t *Tx) keepSigningKeys(ctx context.Context, e *Ended, present Credentials, now time.Time) (isEarlier bool, err error) {
 	restored, err := t.SigningKeys(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	tokens, err := t.Tokens(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	has := func(keys []parley.SigningKey, id string) bool {
 		return slices.ContainsFunc(keys, func(k parley.SigningKey) bool { return k.ID == id })
 	}
-	isEarlier := slices.ContainsFunc(restored, func(k parley.SigningKey) bool { return has(present.Keys, k.ID) }) ||
+	isEarlier = slices.ContainsFunc(restored, func(k parley.SigningKey) bool { return has(present.Keys, k.ID) }) ||
 		slices.ContainsFunc(tokens, func(k parley.Token) bool { _, known := present.Tokens[k.ID]; return known })
 	if !isEarlier || len(present.Keys) == 0 {
-		return nil
+		return isEarlier, nil
 	}
 	for _, k := range present.Keys {
 		if !has(restored, k.ID) {
 			if err := t.AddSigningKey(ctx, k); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
@@ -181,18 +182,18 @@ func (t *Tx) keepSigningKeys(ctx context.Context, e *Ended, present Credentials,
 		}
 		e.Retired = append(e.Retired, k.ID)
 		if err := t.RemoveSigningKey(ctx, k.ID); err != nil {
-			return err
+			return false, err
 		}
 	}
 	for _, k := range tokens {
 		if slices.Contains(e.Retired, k.SignedBy) && k.RevokedAt.IsZero() {
 			e.Revoked = append(e.Revoked, k)
 			if err := t.RevokeToken(ctx, k.ID, now); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
-	return nil
+	return isEarlier, nil
 }
 
 // keepAudit appends the entries of the audit log that were added since the backup.
@@ -264,12 +265,14 @@ func (t *Tx) limitRestored(ctx context.Context, e *Ended, present parley.Token) 
 }
 
 // rotateRestored stores a secret that was created or rotated since the backup, if its owner is in the backup. A rotation
-// sets the end of the old secret, so the secret with the later end is the newer one.
-func (t *Tx) rotateRestored(ctx context.Context, e *Ended, s parley.SigningSecret) error {
+// sets the end of the old secret, so the secret with the later end is the newer one. Credentials are named by the id of a channel, which
+// is of another channel unless the backup is an earlier state of the same database.
+func (t *Tx) rotateRestored(ctx context.Context, e *Ended, s parley.SigningSecret, isEarlier bool) error {
 	var owned int64
 	if err := t.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM channel WHERE 'channel:' || code = $1)
-		OR EXISTS (SELECT 1 FROM webhook WHERE 'webhook:' || id = $1) THEN 1 ELSE 0 END`,
-		[]any{string(s.Owner)}, &owned); err != nil || owned == 0 {
+		OR EXISTS (SELECT 1 FROM webhook WHERE 'webhook:' || id = $1)
+		OR $2 = 1 AND EXISTS (SELECT 1 FROM channel WHERE 'network:' || id = $1) THEN 1 ELSE 0 END`,
+		[]any{string(s.Owner), flag(isEarlier)}, &owned); err != nil || owned == 0 {
 		return err
 	}
 	restored, err := t.Secret(ctx, s.Owner)

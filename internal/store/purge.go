@@ -61,9 +61,12 @@ func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 	return t.retire(id, next)
 }
 
-// retire schedules the purge of a number's rows.
+// retire schedules the purge of a number's rows, and deletes the credentials at once.
 func (t *Tx) retire(id, successor int64) error {
 	t.channelsChange()
+	if err := t.exec(`DELETE FROM secret WHERE owner = $1`, string(parley.NetworkSecret(id))); err != nil {
+		return err
+	}
 	if err := t.exec(`UPDATE deletion SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
 		return err
 	}
