@@ -109,29 +109,9 @@ func isDigits(s string) bool {
 	return true
 }
 
-// MessageID is the bare id of a message: the part that the network knows it by. It is unique in its
-// chat and direction; those that the gateway chooses are unique everywhere.
+// MessageID is the bare id of a message. It is unique in its chat and direction; those of messages that a channel sends, which
+// the driver of its network chooses, are unique everywhere.
 type MessageID string
-
-// The form of message ids: what web clients of the real network begin theirs with, and 72 bits.
-const (
-	messagePrefix = "3EB0"
-	messageBytes  = 9
-)
-
-// NewMessageID chooses a random id for a message. It begins with the bytes given, if any.
-func NewMessageID(first ...byte) MessageID {
-	var number [messageBytes]byte
-	rand.Read(number[:]) // never fails
-	copy(number[:], first)
-	const digits = "0123456789ABCDEF"
-	id := make([]byte, 0, len(messagePrefix)+2*messageBytes)
-	id = append(id, messagePrefix...)
-	for _, b := range number {
-		id = append(id, digits[b>>4], digits[b&15])
-	}
-	return MessageID(id)
-}
 
 // MessageRef is how a request names a message: by its full id "true_62811…@c.us_3EB0…", with the id of the group
 // instead of the contact's in a group, or by the bare id alone, in which case Chat is empty and FromMe says nothing.

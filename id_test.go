@@ -103,18 +103,6 @@ func FuzzParseMessageRef(f *testing.F) {
 	})
 }
 
-func TestNewMessageID(t *testing.T) {
-	pattern := regexp.MustCompile(`^3EB0[0-9A-F]{18}$`)
-	seen := map[MessageID]bool{}
-	for range 1000 {
-		id := NewMessageID()
-		if !pattern.MatchString(string(id)) || seen[id] {
-			t.Fatalf("%q does not look like an id, or came twice", id)
-		}
-		seen[id] = true
-	}
-}
-
 func TestParseChannelCode(t *testing.T) {
 	for code, good := range map[string]bool{
 		"demo": true, "toko-1_a": true, "0": true, strings.Repeat("a", 32): true,

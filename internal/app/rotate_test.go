@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"encoding/base64"
 	"errors"
@@ -57,7 +58,7 @@ func fillEncrypted(t *testing.T, data *Data) (e encryptedStore) {
 	e.code, e.link = parley.NewCodeID(), parley.NewLinkID()
 	err = data.Store.Tx(ctx, func(tx *store.Tx) error {
 		message := func(content parley.Content, status parley.Status) parley.Message {
-			return parley.Message{Channel: "demo", Chat: contact, ID: parley.NewMessageID(), FromMe: true, Content: content, Status: status,
+			return parley.Message{Channel: "demo", Chat: contact, ID: parley.MessageID(rand.Text()), FromMe: true, Content: content, Status: status,
 				CreatedAt: now, ReceivedAt: now, ExpiresAt: now.Add(time.Hour)}
 		}
 		e.message = message(parley.Image{}, parley.Sent)

@@ -36,6 +36,8 @@ var (
 
 func (n *realNetwork) Info() network.Info { return whatsapp.Info }
 
+func (n *realNetwork) NewID() parley.MessageID { return whatsapp.NewID() }
+
 func (n *realNetwork) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	driver, err := n.open(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -168,12 +169,9 @@ func seed(ctx context.Context, data string, channel parley.ChannelCode, chats ma
 	for some := range slices.Chunk(numbers, 10_000) {
 		if err := db.Tx(ctx, func(tx *store.Tx) error {
 			for i, number := range some {
-				m := parley.Message{Channel: channel, Chat: parley.ContactOf(number), FromMe: i%2 == 0,
+				m := parley.Message{Channel: channel, Chat: parley.ContactOf(number), ID: parley.MessageID(rand.Text()), FromMe: i%2 == 0,
 					Content: parley.Text{Body: fmt.Sprintf("Message number %d of a long conversation.", i)},
 					Status:  parley.Delivered, CreatedAt: time.Now()}
-				if !m.FromMe {
-					m.ID = parley.NewMessageID() // inbound ids come from the network
-				}
 				if err := tx.AddMessage(ctx, &m); err != nil {
 					return err
 				}

@@ -193,6 +193,8 @@ func (d *driver) Info() network.Info {
 	return network.Info{Name: parley.Sandbox, Title: "Sandbox", Simulated: true, Groups: true, Kinds: parley.Kinds}
 }
 
+func (d *driver) NewID() parley.MessageID { return network.RandomID("") }
+
 // live is the driver in the place of a real network.
 type live struct{ *driver }
 

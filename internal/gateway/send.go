@@ -100,7 +100,7 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 }
 
 func (a *account) newMessages(channel parley.Channel, drafts []Draft) []parley.Message {
-	now := a.now()
+	now, driver := a.now(), a.g.Drivers[channel.Network]
 	var pool parley.PoolID
 	if len(drafts) > 1 {
 		pool = parley.NewPoolID()
@@ -112,7 +112,7 @@ func (a *account) newMessages(channel parley.Channel, drafts []Draft) []parley.M
 			expires = now.Add(channel.Settings.MessageTTL())
 		}
 		ms[i] = parley.Message{
-			Channel: channel.Code, Chat: d.To, FromMe: true,
+			Channel: channel.Code, Chat: d.To, ID: driver.NewID(), FromMe: true,
 			Content: d.Content, ReplyTo: d.ReplyTo, Request: d.Request, Token: d.Token, Status: parley.Pending,
 			Priority: d.Priority, Pool: pool, ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
 		}
@@ -139,11 +139,10 @@ func (a *account) acceptAll(ctx context.Context, tx *store.Tx, ms []parley.Messa
 	return tx.AddStoredResponse(ctx, *key)
 }
 
-// enqueue stores messages, sets their ids, and gives them to the worker after the commit. Commits run in order, so the
+// enqueue stores messages, and gives them to the worker after the commit. Commits run in order, so the
 // queue has the order of the store.
 func (a *account) enqueue(ctx context.Context, tx *store.Tx, ms []parley.Message) error {
 	for i := range ms {
-		ms[i].ID = "" // an earlier run of the transaction may have set it
 		if d, ok := ms[i].Content.(parley.Delete); ok {
 			if err := a.cancelPending(ctx, tx, d.Target, ms[i].CreatedAt); err != nil {
 				return err

@@ -88,12 +88,10 @@ func sessionAs[T any](g *Gateway, c parley.Channel, s network.Session, what stri
 	return t, nil
 }
 
-// checkDraft rejects what the channel's network cannot send. A channel of a network that this program does not have may queue
-// messages until another program has it.
+// checkDraft rejects what the channel's network cannot send.
 func (g *Gateway) checkDraft(c parley.Channel, d *Draft) error {
 	info := g.Network(c.Network)
 	switch kind := d.Content.Kind(); {
-	case info.Kinds == nil:
 	case !info.CanSend(kind) && kind.InHistory():
 		return g.unsupported(c, fmt.Sprintf("messages of type %s", kind))
 	case !info.CanSend(kind):

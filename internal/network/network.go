@@ -13,6 +13,10 @@ type Driver interface {
 	// Info describes the network. It never changes.
 	Info() Info
 
+	// NewID chooses the id of a message before it is queued: letters, digits and hyphens, at most 100, never twice. It is the
+	// only id that callers see. A driver whose network assigns ids of its own maps them in both directions.
+	NewID() parley.MessageID
+
 	// Open starts a channel's session and returns without waiting for the network. The sink gets its [State] changes.
 	// The session lives until it is closed, not until ctx ends.
 	Open(ctx context.Context, channel parley.Channel, sink Sink) (Session, error)

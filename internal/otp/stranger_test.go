@@ -1,6 +1,7 @@
 package otp
 
 import (
+	"crypto/rand"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -320,7 +321,7 @@ func (b *bench) writes(contact parley.ContactID) {
 	b.t.Helper()
 	b.must(b.Store.Tx(b.t.Context(), func(tx *store.Tx) error {
 		return tx.AddMessage(b.t.Context(), &parley.Message{
-			ID: parley.NewMessageID(), Channel: main, Chat: contact, Content: parley.Text{Body: "Hi"},
+			ID: parley.MessageID(rand.Text()), Channel: main, Chat: contact, Content: parley.Text{Body: "Hi"},
 			Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now(),
 		})
 	}))

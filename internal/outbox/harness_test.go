@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -125,7 +126,7 @@ func (b *bench) send(to parley.ContactID, text string) parley.Message {
 
 func (b *bench) sendAs(m parley.Message) parley.Message {
 	b.t.Helper()
-	m.Channel, m.ID, m.FromMe = "demo", parley.NewMessageID(), true
+	m.Channel, m.ID, m.FromMe = "demo", parley.MessageID(rand.Text()), true
 	m.CreatedAt = time.Now()
 	m.ExpiresAt = m.CreatedAt.Add(24 * time.Hour)
 	b.tx(func(tx *store.Tx) error {

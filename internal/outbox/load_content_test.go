@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"runtime"
 	"slices"
@@ -26,7 +27,7 @@ func TestContentIsReadWhenItIsSent(t *testing.T) {
 		const count = 100
 		for i := range count {
 			b.tx(func(tx *store.Tx) error {
-				m := parley.Message{Channel: "demo", Chat: ayu, ID: parley.NewMessageID(), FromMe: true, CreatedAt: time.Now(),
+				m := parley.Message{Channel: "demo", Chat: ayu, ID: parley.MessageID(rand.Text()), FromMe: true, CreatedAt: time.Now(),
 					Content: parley.Text{Body: fmt.Sprint("a", i), Preview: &parley.Preview{URL: "https://example.com",
 						Thumbnail: slices.Clone(thumbnail)}}}
 				if err := tx.AddMessage(t.Context(), &m); err != nil {

@@ -95,7 +95,7 @@ var chatTests = map[string]func(*env){
 		for range 2 { // the second time all chats exist
 			e.tx(func(tx *store.Tx) error {
 				for i := range ms {
-					ms[i].ID = ""
+					ms[i].ID = outgoing("").ID
 					if err := tx.EnqueueMessage(e.Context(), &ms[i]); err != nil {
 						return err
 					}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -120,20 +119,22 @@ func scanMessage(row scanner) (parley.Message, error) {
 	return m, nil
 }
 
-// AddMessage stores a new message, without attempts, failure and star. It gets an id if it has none, and a position if it
-// is part of the history. Its chat becomes the network's spelling of the contact.
+// AddMessage stores a new message, without attempts, failure and star. It gets a position if it is part of the history. Its
+// chat becomes the network's spelling of the contact. A message with its id in its chat is [parley.ErrExists].
 func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	channel, err := t.channelID(m.Channel)
 	if err != nil {
 		return err
 	}
-	if m.ID == "" {
-		m.ID = t.newMessageID()
-	} else if _, err := t.findMessage(channel, m.Ref()); err == nil {
+	if _, err := t.findMessage(channel, m.Ref()); err == nil {
 		return parley.ErrExists
 	} else if err != parley.ErrNotFound {
 		return err
 	}
+	return t.insertMessage(channel, m)
+}
+
+func (t *Tx) insertMessage(channel int64, m *parley.Message) error {
 	args, err := t.messageArgs(channel, m)
 	if err != nil {
 		return err
@@ -145,17 +146,16 @@ func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	return err
 }
 
-// EnqueueMessage is AddMessage for a message that this server sends. Its seq and the network's spelling of its chat are set
-// at the commit. On PostgreSQL it does not wait for the database: messages of one commit share a round trip.
-func (t *Tx) EnqueueMessage(ctx context.Context, m *parley.Message) error {
-	if !t.conn.IsPostgres() || m.ID != "" || !m.Content.Kind().InHistory() {
-		return t.AddMessage(ctx, m)
-	}
+// EnqueueMessage is AddMessage for a message that this server sends, whose id is new. Its seq and the network's spelling of its
+// chat are set at the commit. On PostgreSQL it does not wait for the database: messages of one commit share a round trip.
+func (t *Tx) EnqueueMessage(_ context.Context, m *parley.Message) error {
 	channel, err := t.channelID(m.Channel)
 	if err != nil {
 		return err
 	}
-	m.ID = t.newMessageID()
+	if !t.conn.IsPostgres() || !m.Content.Kind().InHistory() {
+		return t.insertMessage(channel, m)
+	}
 	args, err := t.messageArgs(channel, m)
 	if err != nil {
 		return err
@@ -218,16 +218,6 @@ func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
 	return []any{channel, nil, nil, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created,
 		millis(m.ReceivedAt), int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey,
 		m.Content.Text(), nullableText(data), string(m.Author), nullableText([]byte(m.Token))}, nil
-}
-
-// newMessageID chooses a random id. Messages of one commit share the first two random bytes. Their entries in the index of
-// ids are then near each other, so the commit writes one page of it instead of one per message.
-func (t *Tx) newMessageID() parley.MessageID {
-	if db := t.db; db.idBatch != t.sql.Batch {
-		db.idBatch = t.sql.Batch
-		rand.Read(db.idBytes[:]) // never fails
-	}
-	return parley.NewMessageID(t.db.idBytes[:]...)
 }
 
 // findMessage returns the seq of a message.

@@ -42,10 +42,6 @@ type DB struct {
 	onEvents  func() // see Watch; nil: nothing
 	onChanges func()
 	onLogHeld func(time.Duration)
-
-	// idBytes are the first bytes of new message ids in one commit. Only the writer uses them.
-	idBatch int64
-	idBytes [2]byte
 }
 
 // Open opens the store in a file, which it creates if there is none. The path "memory:NAME" is a store in memory, for

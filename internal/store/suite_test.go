@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"reflect"
@@ -147,10 +149,10 @@ func (e *env) purge() (files []parley.Media) {
 	return files
 }
 
-// outgoing makes a text that the main channel sends to Ann.
+// outgoing makes a text that the main channel sends to Ann; without an id, it gets a random one.
 func outgoing(id string) parley.Message {
 	return parley.Message{
-		Channel: main, Chat: ann, ID: parley.MessageID(id), FromMe: true, Content: parley.Text{Body: "text of " + id},
+		Channel: main, Chat: ann, ID: parley.MessageID(cmp.Or(id, rand.Text())), FromMe: true, Content: parley.Text{Body: "text of " + id},
 		Status: parley.Pending, CreatedAt: start, UpdatedAt: start, ExpiresAt: start.Add(time.Hour),
 	}
 }

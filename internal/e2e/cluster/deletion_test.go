@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strings"
@@ -88,8 +89,8 @@ func seedChannel(t *testing.T, address string, channel parley.ChannelCode, messa
 	defer db.Close()
 	err = db.Tx(t.Context(), func(tx *store.Tx) error {
 		for i := range messages {
-			m := parley.Message{Channel: channel, Chat: seededContact(i % contacts), FromMe: true, Content: parley.Text{Body: "old"},
-				Status: parley.Delivered, CreatedAt: time.Now()}
+			m := parley.Message{Channel: channel, Chat: seededContact(i % contacts), ID: parley.MessageID(rand.Text()), FromMe: true,
+				Content: parley.Text{Body: "old"}, Status: parley.Delivered, CreatedAt: time.Now()}
 			if err := tx.AddMessage(t.Context(), &m); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package crash_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -100,8 +101,8 @@ func seed(t *testing.T, path string, messages, contacts int) {
 	defer db.Close()
 	err = db.Tx(t.Context(), func(tx *store.Tx) error {
 		for i := range messages {
-			m := parley.Message{Channel: "big", Chat: contact(i % contacts), FromMe: true, Content: parley.Text{Body: "hi"},
-				Status: parley.Delivered, CreatedAt: time.Now()}
+			m := parley.Message{Channel: "big", Chat: contact(i % contacts), ID: parley.MessageID(rand.Text()), FromMe: true,
+				Content: parley.Text{Body: "hi"}, Status: parley.Delivered, CreatedAt: time.Now()}
 			if err := tx.AddMessage(t.Context(), &m); err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ func testStates(t *fixture) {
 	}
 	t.Pair(t, t.s)
 	t.in.awaitState(t, parley.ChannelWorking, at)
-	t.send(outgoing(t.phone.Contact(), parley.Text{Body: "back"}))
+	t.send(t.outgoing(t.phone.Contact(), parley.Text{Body: "back"}))
 	t.expectBodies(t.phone, "back")
 }
 
@@ -51,7 +51,7 @@ func testReconnect(t *fixture) {
 	t.Disconnect(t, t.s)
 	_, at := t.in.awaitState(t, parley.ChannelReconnecting, 0)
 	t.in.awaitState(t, parley.ChannelWorking, at)
-	m := outgoing(t.phone.Contact(), parley.Text{Body: "back"})
+	m := t.outgoing(t.phone.Contact(), parley.Text{Body: "back"})
 	t.send(m)
 	t.in.awaitStatus(t, parley.Delivered, m.ID)
 }
@@ -168,7 +168,7 @@ func testGroups(t *fixture) {
 }
 
 func testDeleteChannel(t *fixture) {
-	t.send(outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))
+	t.send(t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))
 	if t.groups != nil {
 		t.newGroup()
 	}

@@ -25,14 +25,14 @@ func testGroupMessages(t *fixture) {
 	group, phones := t.newGroup()
 	picture := t.StoreMedia(t, tinyPNG(t), parley.Media{MIME: "image/png", Filename: "a.png", Width: 2, Height: 3})
 	body := "Halo @" + phones[1].Contact().Number() + ", apa kabar?"
-	first := outgoing(group.Chat(), parley.Text{Body: body, Mentions: []parley.ContactID{phones[1].Contact()}})
-	sent := []*parley.Message{first, outgoing(group.Chat(), parley.Image{Caption: "a picture", Media: picture}),
-		outgoing(group.Chat(), parley.Text{Body: "a reply"})}
+	first := t.outgoing(group.Chat(), parley.Text{Body: body, Mentions: []parley.ContactID{phones[1].Contact()}})
+	sent := []*parley.Message{first, t.outgoing(group.Chat(), parley.Image{Caption: "a picture", Media: picture}),
+		t.outgoing(group.Chat(), parley.Text{Body: "a reply"})}
 	sent[2].ReplyTo = first.ID
 	for i := range 20 { // alone and in bursts
-		sent = append(sent, outgoing(group.Chat(), parley.Text{Body: fmt.Sprint("message ", i)}))
+		sent = append(sent, t.outgoing(group.Chat(), parley.Text{Body: fmt.Sprint("message ", i)}))
 	}
-	alone := outgoing(phones[0].Contact(), parley.Text{Body: "only you"})
+	alone := t.outgoing(phones[0].Contact(), parley.Text{Body: "only you"})
 	t.send(alone)
 	burst, _ := t.s.Limits()
 	for some := range slices.Chunk(sent, burst) {
@@ -63,7 +63,7 @@ func testGroupMessages(t *fixture) {
 
 func testGroupReceipts(t *fixture) {
 	group, phones := t.newGroup()
-	m := outgoing(group.Chat(), parley.Text{Body: "hi"})
+	m := t.outgoing(group.Chat(), parley.Text{Body: "hi"})
 	t.send(m)
 	t.in.awaitStatus(t, parley.Delivered, m.ID)
 	for _, phone := range phones {
@@ -122,24 +122,24 @@ func testGroupInbound(t *fixture) {
 
 func testGroupOperations(t *fixture) {
 	group, phones := t.newGroup()
-	ours := outgoing(group.Chat(), parley.Text{Body: "ours"})
-	poll := outgoing(group.Chat(), parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}})
+	ours := t.outgoing(group.Chat(), parley.Text{Body: "ours"})
+	poll := t.outgoing(group.Chat(), parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}})
 	t.send(ours, poll)
 	theirs := phones[0].SendInGroup(t, group, parley.Text{Body: "theirs"}, "")
 	awaitCount[network.Message](t, t.in, 1)
 	ref := parley.MessageRef{Chat: group.Chat(), ID: theirs}
 
-	t.send(outgoing(group.Chat(), parley.Reaction{Emoji: "❤️", Target: ref, Author: phones[0].Contact()}))
+	t.send(t.outgoing(group.Chat(), parley.Reaction{Emoji: "❤️", Target: ref, Author: phones[0].Contact()}))
 	if got := phones[0].ReactionTo(t, theirs); got != "❤️" {
 		t.Errorf("the phone shows the reaction %q", got)
 	}
-	t.send(outgoing(group.Chat(), parley.Seen{Target: ref, Author: phones[0].Contact()}))
+	t.send(t.outgoing(group.Chat(), parley.Seen{Target: ref, Author: phones[0].Contact()}))
 	if !phones[0].WasSeen(t, theirs) {
 		t.Error("the phone got no read receipt")
 	}
-	t.send(outgoing(group.Chat(), parley.Star{Target: ref, Author: phones[0].Contact(), Starred: true}),
-		outgoing(group.Chat(), parley.Archive{Archived: true}))
-	t.send(outgoing(group.Chat(), parley.Edit{Body: "edited", Target: ours.Ref()}))
+	t.send(t.outgoing(group.Chat(), parley.Star{Target: ref, Author: phones[0].Contact(), Starred: true}),
+		t.outgoing(group.Chat(), parley.Archive{Archived: true}))
+	t.send(t.outgoing(group.Chat(), parley.Edit{Body: "edited", Target: ours.Ref()}))
 	for i, phone := range phones {
 		if shown := phone.Shows(t); !shown[0].Edited || shown[0].Content.Text() != "edited" {
 			t.Errorf("phone %d shows %+v", i, shown)
@@ -150,7 +150,7 @@ func testGroupOperations(t *fixture) {
 		got.Content.Text() != "theirs, edited" {
 		t.Errorf("the edit is %+v", got)
 	}
-	t.send(outgoing(group.Chat(), parley.Delete{Target: ours.Ref()}))
+	t.send(t.outgoing(group.Chat(), parley.Delete{Target: ours.Ref()}))
 	for i, phone := range phones {
 		if shown := phone.Shows(t); !shown[0].Deleted || shown[1].Deleted {
 			t.Errorf("phone %d shows %+v", i, shown)
@@ -196,21 +196,21 @@ func testGroupChanges(t *fixture) {
 			}
 		}
 	}
-	t.send(outgoing(made.ID.Chat(), parley.Text{Body: "before"}))
+	t.send(t.outgoing(made.ID.Chat(), parley.Text{Body: "before"}))
 	change(true, second.Contact())
 	t.in.await(t, "somebody was added", func(events []network.Event) bool {
 		return slices.ContainsFunc(of[network.GroupChange](events), func(c network.GroupChange) bool {
 			return c.GroupID == made.ID && c.FromMe && slices.Equal(c.Added, []parley.ContactID{second.Contact()}) && !c.At.IsZero()
 		})
 	})
-	t.send(outgoing(made.ID.Chat(), parley.Text{Body: "with both"}))
+	t.send(t.outgoing(made.ID.Chat(), parley.Text{Body: "with both"}))
 	change(false, first.Contact())
 	t.in.await(t, "somebody was removed", func(events []network.Event) bool {
 		return slices.ContainsFunc(of[network.GroupChange](events), func(c network.GroupChange) bool {
 			return c.GroupID == made.ID && c.FromMe && slices.Equal(c.Removed, []parley.ContactID{first.Contact()})
 		})
 	})
-	t.send(outgoing(made.ID.Chat(), parley.Text{Body: "with the second"}))
+	t.send(t.outgoing(made.ID.Chat(), parley.Text{Body: "with the second"}))
 	t.expectBodies(first, "before", "with both")
 	t.expectBodies(second, "with both", "with the second")
 	inside, err := t.groups.Participants(t.Context(), made.ID)
@@ -251,7 +251,7 @@ func testGroupErrors(t *fixture, id parley.GroupID) {
 		if !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("adding to it: %v", err)
 		}
-		refusal := t.trySend(outgoing(id.Chat(), parley.Text{Body: "hi"}))[0]
+		refusal := t.trySend(t.outgoing(id.Chat(), parley.Text{Body: "hi"}))[0]
 		if network.ClassOf(refusal) != network.Permanent {
 			t.Errorf("sending to it: %v", refusal)
 		}

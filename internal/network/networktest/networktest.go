@@ -82,6 +82,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		need need // nil: every network can do it
 	}{
 		{"every kind of message arrives once and intact", testKinds, nil},
+		{"ids have the common form, and come once", testNewIDs, nil},
 		{"a reply names what it answers", testReply, nil},
 		{"the same id twice is shown once", testSameID, nil},
 		{"order is kept in a chat", testOrder, nil},
@@ -332,8 +333,8 @@ func start(t testing.TB, h Harness) (network.Session, *inbox) {
 	return s, in
 }
 
-func outgoing(to parley.ContactID, content parley.Content) *parley.Message {
-	return &parley.Message{Channel: "test", Chat: to, ID: parley.NewMessageID(), FromMe: true, Content: content, CreatedAt: time.Now()}
+func (t *fixture) outgoing(to parley.ContactID, content parley.Content) *parley.Message {
+	return &parley.Message{Channel: "test", Chat: to, ID: t.Driver.NewID(), FromMe: true, Content: content, CreatedAt: time.Now()}
 }
 
 func (t *fixture) must(err error) {

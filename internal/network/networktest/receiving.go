@@ -15,11 +15,11 @@ import (
 )
 
 func testReceipts(t *fixture) {
-	text := outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
+	text := t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
 	sent, played := []parley.MessageID{text.ID}, []parley.MessageID(nil)
 	t.send(text)
 	if t.Driver.Info().CanSend(parley.KindVoice) {
-		note := outgoing(t.phone.Contact(), parley.Voice{Media: t.StoreMedia(t, []byte("OggS and so on"),
+		note := t.outgoing(t.phone.Contact(), parley.Voice{Media: t.StoreMedia(t, []byte("OggS and so on"),
 			parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3})})
 		t.send(note)
 		sent, played = append(sent, note.ID), append(played, note.ID)
@@ -41,8 +41,8 @@ func testReceipts(t *fixture) {
 func testOffline(t *fixture) {
 	away, here := t.Phone(t, 0), t.Phone(t, 1)
 	away.SetOnline(t, false)
-	first, second := outgoing(away.Contact(), parley.Text{Body: "1"}), outgoing(away.Contact(), parley.Text{Body: "2"})
-	other := outgoing(here.Contact(), parley.Text{Body: "3"})
+	first, second := t.outgoing(away.Contact(), parley.Text{Body: "1"}), t.outgoing(away.Contact(), parley.Text{Body: "2"})
+	other := t.outgoing(here.Contact(), parley.Text{Body: "3"})
 	t.send(first, second, other)
 	t.in.awaitStatus(t, parley.Delivered, other.ID)
 	for _, r := range of[network.Receipt](t.in.all()) {
@@ -63,7 +63,7 @@ func testReceiptRetry(t *fixture) {
 		}
 		return nil
 	})
-	m := outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
+	m := t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
 	t.send(m)
 	t.in.awaitStatus(t, parley.Delivered, m.ID)
 	if refused.Load() <= 3 {
@@ -72,7 +72,7 @@ func testReceiptRetry(t *fixture) {
 }
 
 func testInbound(t *fixture) {
-	question := outgoing(t.phone.Contact(), parley.Text{Body: "where?"})
+	question := t.outgoing(t.phone.Contact(), parley.Text{Body: "where?"})
 	t.send(question)
 	picture := tinyPNG(t)
 	described := parley.Media{MIME: "image/png", Filename: "a.png", Size: int64(len(picture)), SHA256: sha(picture)}
@@ -193,7 +193,7 @@ func testInboundLater(t *fixture) {
 }
 
 func testReactions(t *fixture) {
-	ours := outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
+	ours := t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
 	t.send(ours)
 	theirs := t.phone.Send(t, parley.Text{Body: "hello"}, nil, "")
 
@@ -208,22 +208,22 @@ func testReactions(t *fixture) {
 
 	for _, emoji := range []string{"❤️", ""} {
 		target := parley.MessageRef{Chat: t.phone.Contact(), ID: theirs}
-		t.send(outgoing(t.phone.Contact(), parley.Reaction{Emoji: emoji, Target: target}))
+		t.send(t.outgoing(t.phone.Contact(), parley.Reaction{Emoji: emoji, Target: target}))
 		if got := t.phone.ReactionTo(t, theirs); got != emoji {
 			t.Errorf("the phone shows the reaction %q, want %q", got, emoji)
 		}
 	}
-	t.send(outgoing(t.phone.Contact(), parley.Reaction{Emoji: "🎉", Target: ours.Ref()}))
+	t.send(t.outgoing(t.phone.Contact(), parley.Reaction{Emoji: "🎉", Target: ours.Ref()}))
 	if shown := t.phone.Shows(t); len(shown) != 1 || shown[0].Reaction != "🎉" {
 		t.Errorf("the phone shows %+v, want a reaction to our own message", shown)
 	}
 }
 
 func testDeletions(t *fixture) {
-	ours, stays := outgoing(t.phone.Contact(), parley.Text{Body: "oops"}), outgoing(t.phone.Contact(), parley.Text{Body: "stays"})
+	ours, stays := t.outgoing(t.phone.Contact(), parley.Text{Body: "oops"}), t.outgoing(t.phone.Contact(), parley.Text{Body: "stays"})
 	t.send(ours, stays)
 	for range 2 { // twice is no error
-		t.send(outgoing(t.phone.Contact(), parley.Delete{Target: ours.Ref()}))
+		t.send(t.outgoing(t.phone.Contact(), parley.Delete{Target: ours.Ref()}))
 	}
 	shown := t.phone.Shows(t)
 	if len(shown) != 2 || !shown[0].Deleted || shown[0].Content.Text() != "" || shown[1].Deleted {
@@ -238,17 +238,17 @@ func testDeletions(t *fixture) {
 }
 
 func testEdits(t *fixture) {
-	ours, stays := outgoing(t.phone.Contact(), parley.Text{Body: "Monday"}), outgoing(t.phone.Contact(), parley.Text{Body: "stays"})
+	ours, stays := t.outgoing(t.phone.Contact(), parley.Text{Body: "Monday"}), t.outgoing(t.phone.Contact(), parley.Text{Body: "stays"})
 	t.send(ours, stays)
 	for _, body := range []string{"Tuesday", "*Wednesday*\n👋"} {
-		t.send(outgoing(t.phone.Contact(), parley.Edit{Body: body, Target: ours.Ref()}))
+		t.send(t.outgoing(t.phone.Contact(), parley.Edit{Body: body, Target: ours.Ref()}))
 		shown := t.phone.Shows(t)
 		if len(shown) != 2 || !shown[0].Edited || shown[0].Content.Text() != body || shown[1].Edited || shown[1].Content.Text() != "stays" {
 			t.Errorf("the phone shows %+v, want the first one edited to %q", shown, body)
 		}
 	}
-	t.send(outgoing(t.phone.Contact(), parley.Delete{Target: ours.Ref()}))
-	t.send(outgoing(t.phone.Contact(), parley.Edit{Body: "again", Target: ours.Ref()})) // the network accepts it
+	t.send(t.outgoing(t.phone.Contact(), parley.Delete{Target: ours.Ref()}))
+	t.send(t.outgoing(t.phone.Contact(), parley.Edit{Body: "again", Target: ours.Ref()})) // the network accepts it
 	if shown := t.phone.Shows(t); !shown[0].Deleted || shown[0].Content.Text() != "" {
 		t.Errorf("the phone shows %+v after the message was deleted", shown)
 	}
@@ -267,7 +267,7 @@ func testEdits(t *fixture) {
 }
 
 func testVotes(t *fixture) {
-	poll := outgoing(t.phone.Contact(), parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak", "nanti"}, Multiple: true})
+	poll := t.outgoing(t.phone.Contact(), parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak", "nanti"}, Multiple: true})
 	t.send(poll)
 	t.phone.Vote(t, poll.ID, "ya", "nanti")
 	t.phone.Vote(t, poll.ID)
@@ -286,7 +286,7 @@ func testSeen(t *fixture) {
 		t.Error("it was seen before anybody said so")
 	}
 	for range 2 { // twice is no error
-		t.send(outgoing(t.phone.Contact(), parley.Seen{Target: parley.MessageRef{Chat: t.phone.Contact(), ID: id}}))
+		t.send(t.outgoing(t.phone.Contact(), parley.Seen{Target: parley.MessageRef{Chat: t.phone.Contact(), ID: id}}))
 	}
 	if !t.phone.WasSeen(t, id) {
 		t.Error("the phone got no read receipt")
@@ -294,11 +294,11 @@ func testSeen(t *fixture) {
 }
 
 func testOwnOperations(t *fixture) {
-	m := outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
+	m := t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
 	t.send(m)
-	t.send(outgoing(t.phone.Contact(), parley.Star{Target: m.Ref(), Starred: true}),
-		outgoing(t.phone.Contact(), parley.Star{Target: m.Ref()}))
-	t.send(outgoing(t.phone.Contact(), parley.Archive{Archived: true}), outgoing(t.phone.Contact(), parley.Archive{}))
+	t.send(t.outgoing(t.phone.Contact(), parley.Star{Target: m.Ref(), Starred: true}),
+		t.outgoing(t.phone.Contact(), parley.Star{Target: m.Ref()}))
+	t.send(t.outgoing(t.phone.Contact(), parley.Archive{Archived: true}), t.outgoing(t.phone.Contact(), parley.Archive{}))
 	t.expectBodies(t.phone, "hi")
 }
 

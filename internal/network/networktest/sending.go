@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func testKinds(t *fixture) {
 		parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}, Multiple: true},
 	} {
 		if t.Driver.Info().CanSend(content.Kind()) {
-			m := outgoing(t.phone.Contact(), content)
+			m := t.outgoing(t.phone.Contact(), content)
 			t.send(m)
 			sent = append(sent, m)
 		}
@@ -93,9 +94,21 @@ func sameContent(got, want parley.Content) error {
 	return nil
 }
 
+func testNewIDs(t *fixture) {
+	form := regexp.MustCompile(`^[A-Za-z0-9-]{1,100}$`)
+	seen := map[parley.MessageID]bool{}
+	for range 1000 {
+		id := t.Driver.NewID()
+		if !form.MatchString(string(id)) || seen[id] {
+			t.Fatalf("%q is no id, or came twice", id)
+		}
+		seen[id] = true
+	}
+}
+
 func testReply(t *fixture) {
 	question := t.phone.Send(t, parley.Text{Body: "open?"}, nil, "")
-	answer := outgoing(t.phone.Contact(), parley.Text{Body: "yes"})
+	answer := t.outgoing(t.phone.Contact(), parley.Text{Body: "yes"})
 	answer.ReplyTo = question
 	t.send(answer)
 	if shown := t.phone.Shows(t); len(shown) != 1 || shown[0].ReplyTo != question {
@@ -104,10 +117,10 @@ func testReply(t *fixture) {
 }
 
 func testSameID(t *fixture) {
-	m := outgoing(t.phone.Contact(), parley.Text{Body: "once"})
+	m := t.outgoing(t.phone.Contact(), parley.Text{Body: "once"})
 	t.send(m)
 	t.send(m)
-	after := outgoing(t.phone.Contact(), parley.Text{Body: "after"})
+	after := t.outgoing(t.phone.Contact(), parley.Text{Body: "after"})
 	t.send(after, m)
 	t.expectBodies(t.phone, "once", "after")
 }
@@ -116,7 +129,7 @@ func testOrder(t *fixture) {
 	var want []string
 	for i := range 30 {
 		body := fmt.Sprint("message ", i)
-		t.send(outgoing(t.phone.Contact(), parley.Text{Body: body}))
+		t.send(t.outgoing(t.phone.Contact(), parley.Text{Body: body}))
 		want = append(want, body)
 	}
 	t.expectBodies(t.phone, want...)
@@ -132,7 +145,7 @@ func testBurst(t *fixture) {
 	want := map[Phone][]string{}
 	for i := range 2 * 10 {
 		phone, body := phones[i%2], fmt.Sprint("message ", i)
-		ms = append(ms, outgoing(phone.Contact(), parley.Text{Body: body}))
+		ms = append(ms, t.outgoing(phone.Contact(), parley.Text{Body: body}))
 		want[phone] = append(want[phone], body)
 	}
 	for some := range slices.Chunk(ms, burst) {
@@ -148,8 +161,8 @@ func testBurst(t *fixture) {
 
 func testHeldBack(t *fixture) {
 	errs := t.trySend(
-		outgoing(t.Absent, parley.Text{Body: "1"}), outgoing(t.phone.Contact(), parley.Text{Body: "2"}),
-		outgoing(t.Absent, parley.Text{Body: "3"}))
+		t.outgoing(t.Absent, parley.Text{Body: "1"}), t.outgoing(t.phone.Contact(), parley.Text{Body: "2"}),
+		t.outgoing(t.Absent, parley.Text{Body: "3"}))
 	if network.ClassOf(errs[0]) != network.Permanent {
 		t.Errorf("to an absent number: %v", errs[0])
 	}
@@ -165,7 +178,7 @@ func testHeldBack(t *fixture) {
 func testRefusals(t *fixture) {
 	t.phone.Block(t)
 	for to, want := range map[parley.ContactID]parley.FailureCode{t.Absent: parley.NotOnNetwork, t.phone.Contact(): parley.Blocked} {
-		err := t.trySend(outgoing(to, parley.Text{Body: "hi"}))[0]
+		err := t.trySend(t.outgoing(to, parley.Text{Body: "hi"}))[0]
 		if want == parley.Blocked && t.SilentBlocks {
 			if err != nil {
 				t.Errorf("to somebody who blocks us: %v, though the network does not tell", err)
@@ -185,7 +198,7 @@ func testRefusals(t *fixture) {
 // testImpossibleNumbers sends to numbers that cannot exist. The reason says what to do.
 func testImpossibleNumbers(t *fixture) {
 	for _, number := range []string{"0812345", "081234567890", "12345", "628123", "6281234567890123"} {
-		err := t.trySend(outgoing(parley.ContactOf(number), parley.Text{Body: "hi"}))[0]
+		err := t.trySend(t.outgoing(parley.ContactOf(number), parley.Text{Body: "hi"}))[0]
 		refusal, ok := errors.AsType[*network.Error](err)
 		if !ok || refusal.Class != network.Permanent || refusal.Failure.Code != parley.NotOnNetwork ||
 			!strings.Contains(refusal.Failure.Message, "country code") {
@@ -206,13 +219,13 @@ func testImpossibleNumbers(t *fixture) {
 func testDisconnected(t *fixture) {
 	if t.pairer != nil {
 		t.must(t.pairer.Logout(t.Context()))
-		err := t.trySend(outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))[0]
+		err := t.trySend(t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))[0]
 		if network.ClassOf(err) != network.Disconnected {
 			t.Errorf("logged out: %v, want the class for no connection", err)
 		}
 	}
 	t.must(t.s.Close())
-	err := t.trySend(outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))[0]
+	err := t.trySend(t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))[0]
 	if network.ClassOf(err) != network.Disconnected {
 		t.Errorf("closed: %v, want the class for no connection", err)
 	}

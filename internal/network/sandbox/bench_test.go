@@ -55,7 +55,7 @@ func sendBursts(b *testing.B, s network.Session, count, phones, burst int) {
 			for left := count / maxCalls; left > 0; left -= burst {
 				ms := make([]*parley.Message, min(burst, left))
 				for i := range ms {
-					ms[i] = &parley.Message{Chat: chats[sent%len(chats)], ID: parley.NewMessageID(), FromMe: true,
+					ms[i] = &parley.Message{Chat: chats[sent%len(chats)], ID: network.RandomID("3EB0"), FromMe: true,
 						Content: parley.Text{Body: "Halo, kode Anda 482913"}}
 					sent++
 				}

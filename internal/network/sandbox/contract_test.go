@@ -88,7 +88,7 @@ func openFile(_ context.Context, key string) (io.ReadCloser, error) {
 
 // text makes a message to a number.
 func text(number, body string) *parley.Message {
-	return &parley.Message{Channel: "test", Chat: parley.ContactOf(number), ID: parley.NewMessageID(), FromMe: true,
+	return &parley.Message{Channel: "test", Chat: parley.ContactOf(number), ID: network.RandomID("3EB0"), FromMe: true,
 		Content: parley.Text{Body: body}}
 }
 

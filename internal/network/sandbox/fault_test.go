@@ -50,7 +50,7 @@ func TestFaultHitsOnlyItsMessageInABurst(t *testing.T) {
 func TestFaultLeavesOperationsAlone(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.order(Fault{Fault: FaultRefuse})
-		archive := &parley.Message{Chat: parley.ContactOf(ayu), ID: parley.NewMessageID(), Content: parley.Archive{Archived: true}}
+		archive := &parley.Message{Chat: parley.ContactOf(ayu), ID: network.RandomID("3EB0"), Content: parley.Archive{Archived: true}}
 		if err := d.send(archive)[0]; err != nil {
 			t.Errorf("an operation: %v", err)
 		}

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/network"
 )
 
 func TestMessagesAreFound(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		start, err := d.network.Cursor(t.Context(), "test")
 		must(t, err)
-		image := &parley.Message{Chat: parley.ContactOf(ayu), ID: parley.NewMessageID(), FromMe: true,
+		image := &parley.Message{Chat: parley.ContactOf(ayu), ID: network.RandomID("3EB0"), FromMe: true,
 			Content: parley.Image{Media: parley.Media{MIME: "image/jpeg", Filename: "Promo.jpg", Size: 7}}}
 		first := text(ayu, "Kode Anda 482913, lihat https://example.com/x.")
 		d.send(first, image, text(budi, "not for Ayu"))
@@ -183,7 +184,7 @@ func TestDeletedMessageStaysEmpty(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		m := text(ayu, "Kode 482913")
 		d.send(m)
-		d.send(&parley.Message{Chat: m.Chat, ID: parley.NewMessageID(), FromMe: true, Content: parley.Delete{Target: m.Ref()}})
+		d.send(&parley.Message{Chat: m.Chat, ID: network.RandomID("3EB0"), FromMe: true, Content: parley.Delete{Target: m.Ref()}})
 		waitFor(t, time.Second)
 		if got := d.messages(ayu, Query{}); len(got) != 1 || got[0].Status != parley.Deleted || got[0].Body != "" || len(got[0].Codes) != 0 {
 			t.Errorf("the phone shows %+v", got)

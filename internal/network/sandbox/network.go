@@ -112,6 +112,9 @@ func (n *Network) Info() network.Info {
 	return network.Info{Name: parley.Sandbox, Title: "Sandbox", Simulated: true, Groups: true, Kinds: parley.Kinds}
 }
 
+// NewID chooses an id of the form that WhatsApp's web clients use.
+func (n *Network) NewID() parley.MessageID { return network.RandomID("3EB0") }
+
 func (n *Network) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	if err := n.refresh(ctx, channel.Code); err != nil {
 		return nil, err

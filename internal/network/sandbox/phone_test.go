@@ -322,7 +322,7 @@ func TestCreatePhone(t *testing.T) {
 func TestActsThatMakeNoSense(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		ctx, n := t.Context(), d.network
-		poll := &parley.Message{Chat: parley.ContactOf(ayu), ID: parley.NewMessageID(), FromMe: true,
+		poll := &parley.Message{Chat: parley.ContactOf(ayu), ID: network.RandomID("3EB0"), FromMe: true,
 			Content: parley.Poll{Title: "?", Options: []string{"a", "b"}}}
 		hello := text(ayu, "hi")
 		d.send(poll, hello)

@@ -154,7 +154,7 @@ func BenchmarkSend(b *testing.B) {
 	w := newWorld(b)
 	s, _ := w.paired()
 	for b.Loop() {
-		m := &parley.Message{Channel: code, Chat: friendID, ID: parley.NewMessageID(), FromMe: true, Content: parley.Text{Body: "hello"}}
+		m := &parley.Message{Channel: code, Chat: friendID, ID: network.RandomID("3EB0"), FromMe: true, Content: parley.Text{Body: "hello"}}
 		if err := send(s, m); err != nil {
 			b.Fatal(err)
 		}

@@ -195,7 +195,7 @@ func TestUnwrittenIsNotUnknown(t *testing.T) {
 	w.sent(s, w.text(friendID, "so that keys are known"))
 	conn := s.current.Load()
 	conn.client.Disconnect()
-	err := conn.send(t.Context(), w.friend.LID(), parley.NewMessageID(), &waE2E.Message{Conversation: new("hello")})
+	err := conn.send(t.Context(), w.friend.LID(), network.RandomID("3EB0"), &waE2E.Message{Conversation: new("hello")})
 	if network.ClassOf(err) != network.Disconnected {
 		t.Errorf("it is %v", err)
 	}

@@ -114,6 +114,11 @@ var Info = network.Info{
 
 func (d *Driver) Info() network.Info { return Info }
 
+// NewID chooses an id as WhatsApp's web clients do. It needs no open driver.
+func NewID() parley.MessageID { return network.RandomID("3EB0") }
+
+func (d *Driver) NewID() parley.MessageID { return NewID() }
+
 func (d *Driver) Open(_ context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

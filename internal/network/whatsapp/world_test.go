@@ -209,7 +209,7 @@ func must(t testing.TB, err error) {
 
 // outgoing makes a message as the gateway keeps it.
 func (w *world) outgoing(to parley.ContactID, c parley.Content) *parley.Message {
-	m := &parley.Message{Channel: code, Chat: to, ID: parley.NewMessageID(), FromMe: true, Content: c, CreatedAt: time.Now()}
+	m := &parley.Message{Channel: code, Chat: to, ID: network.RandomID("3EB0"), FromMe: true, Content: c, CreatedAt: time.Now()}
 	w.keep(m)
 	return m
 }
