@@ -24,7 +24,7 @@ const (
 // was not written before a crash leaves the message PENDING, and it is sent again under the same id. Call flush before
 // a status is read.
 type confirmWriter struct {
-	Config
+	config  Config
 	onWrite func(seqs []int64)
 
 	wake  chan struct{} // holds one: there is something to write
@@ -40,7 +40,7 @@ type confirmWriter struct {
 }
 
 func newConfirmWriter(c Config, onWrite func([]int64)) *confirmWriter {
-	return &confirmWriter{Config: c, onWrite: onWrite, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+	return &confirmWriter{config: c, onWrite: onWrite, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		round: make(chan struct{}), unwritten: map[int64]bool{}}
 }
 
@@ -135,16 +135,18 @@ func (c *confirmWriter) isUnderLoad() bool {
 // persist writes confirmations. If it fails, all of them are written again: those that are stored do not change.
 func (c *confirmWriter) persist(ctx context.Context, seqs []int64, took []time.Duration) error {
 	for ; len(seqs) > maxConfirm; seqs = seqs[maxConfirm:] {
-		err := c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ConfirmMessages(ctx, c.Channel, seqs[:maxConfirm], c.Now()) })
+		err := c.config.Store.Tx(ctx, func(tx *store.Tx) error {
+			return tx.ConfirmMessages(ctx, c.config.Channel, seqs[:maxConfirm], c.config.Now())
+		})
 		if err != nil {
 			return err
 		}
 	}
-	return c.Store.Tx(ctx, func(tx *store.Tx) error {
-		if err := tx.ConfirmMessages(ctx, c.Channel, seqs, c.Now()); err != nil {
+	return c.config.Store.Tx(ctx, func(tx *store.Tx) error {
+		if err := tx.ConfirmMessages(ctx, c.config.Channel, seqs, c.config.Now()); err != nil {
 			return err
 		}
-		return parley.IgnoreNotFound(tx.CountSendTimes(ctx, c.Channel, took))
+		return parley.IgnoreNotFound(tx.CountSendTimes(ctx, c.config.Channel, took))
 	})
 }
 
@@ -162,7 +164,7 @@ func (c *confirmWriter) write(ctx context.Context) bool {
 	if len(took) > 0 {
 		if err := c.persist(ctx, seqs, took); err != nil {
 			if ctx.Err() == nil {
-				c.Log.Error("store confirmations", "error", err)
+				c.config.Log.Error("store confirmations", "error", err)
 			}
 			return false
 		}

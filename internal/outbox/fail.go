@@ -28,7 +28,7 @@ func (w *Worker) expire(now time.Time) {
 	if len(expired) == 0 {
 		return
 	}
-	if !w.ClockTrusted() { // neither send nor fail them until the clock is checked again; their chats wait
+	if !w.config.ClockTrusted() { // neither send nor fail them until the clock is checked again; their chats wait
 		until := now.Add(untrustedClockPause)
 		for _, e := range expired {
 			e.awaitsConnection, e.NextAttempt = false, until
@@ -52,7 +52,7 @@ func (w *Worker) checkExpiryAt(at time.Time) {
 // failOldAccount fails messages that were accepted for an earlier account of the channel: the current account must not
 // send them. It reports false if that cannot be stored; then nothing may be sent.
 func (w *Worker) failOldAccount(now time.Time) bool {
-	from := w.Current().AccountFrom
+	from := w.config.Current().AccountFrom
 	if from == w.accountFrom {
 		return true
 	}
@@ -75,7 +75,7 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 	ctx := context.Background()
 	for batch := range slices.Chunk(es, failBatch) {
 		failed := make([]parley.Message, len(batch))
-		err := w.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		err := w.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			for i, e := range batch {
 				if failed[i], err = w.failQueued(ctx, tx, e, why, now); err != nil {
 					return err
@@ -84,12 +84,12 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 			return nil
 		})
 		if err != nil {
-			w.Log.Error("fail messages", "channel", w.Channel, "code", why.Code, "error", err)
+			w.config.Log.Error("fail messages", "channel", w.config.Channel, "code", why.Code, "error", err)
 			return false
 		}
 		for i, e := range batch {
 			w.dequeue(e)
-			w.OnDone(&failed[i])
+			w.config.OnDone(&failed[i])
 		}
 	}
 	return true
@@ -97,7 +97,7 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 
 // failQueued fails a message and returns its current state: a receipt may have been faster.
 func (w *Worker) failQueued(ctx context.Context, tx *store.Tx, e *entry, why *parley.Failure, now time.Time) (parley.Message, error) {
-	m, err := tx.Message(ctx, w.Channel, e.Ref())
+	m, err := tx.Message(ctx, w.config.Channel, e.Ref())
 	if err != nil {
 		return *w.deletedMessage(e), parley.IgnoreNotFound(err)
 	}

@@ -70,9 +70,9 @@ type Config struct {
 
 // Worker owns the queue of one channel. Up to maxHeldBytes of content stay in memory; the rest is read when it is sent.
 type Worker struct {
-	Config
-	wake  chan struct{} // holds one notification
-	depth [parley.Priorities]atomic.Int64
+	config Config
+	wake   chan struct{} // holds one notification
+	depth  [parley.Priorities]atomic.Int64
 
 	mu          sync.Mutex
 	input       []func() // called by Run
@@ -101,7 +101,7 @@ func New(c Config) *Worker {
 	if c.MaySend == nil {
 		c.MaySend = func() bool { return true }
 	}
-	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: chatQueues{
+	w := &Worker{config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: chatQueues{
 		byKey: map[queueKey]*chatQueue{}, later: map[*chatQueue]bool{}, sameChat: map[parley.ContactID]parley.ContactID{},
 	}}
 	w.confirms = newConfirmWriter(c, func(seqs []int64) {
@@ -212,11 +212,11 @@ func (w *Worker) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		now := w.Now()
+		now := w.config.Now()
 		w.applyInput()
 		w.sweep(ctx, now)
 		next := now.Add(shortPause)
-		if !w.unsure && w.MaySend() && w.failOldAccount(now) {
+		if !w.unsure && w.config.MaySend() && w.failOldAccount(now) {
 			w.expire(now)
 			w.start(sending, now)
 			next = w.nextWake(now)
@@ -238,9 +238,9 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	if now.Before(w.nextSweep) && !w.unsure {
 		return
 	}
-	queue, err := w.Store.Queue(ctx, w.Channel)
+	queue, err := w.config.Store.Queue(ctx, w.config.Channel)
 	if err != nil {
-		w.Log.Error("read the queue", "channel", w.Channel, "error", err)
+		w.config.Log.Error("read the queue", "channel", w.config.Channel, "error", err)
 		w.nextSweep = now.Add(shortPause)
 		return
 	}
@@ -371,7 +371,7 @@ func growStack(index int) byte {
 
 // pace is the time between the last send and the next one.
 func (w *Worker) pace() time.Duration {
-	least, most := w.Current().Pace()
+	least, most := w.config.Current().Pace()
 	return least + time.Duration(w.paceFraction*float64(most-least))
 }
 
@@ -391,7 +391,7 @@ func (w *Worker) finishBurst(b *burst) {
 		default:
 			if o.pausesChannel && o.retryAt.After(w.pausedUntil) {
 				w.pausedUntil = o.retryAt
-				w.Log.Warn("the network makes the channel wait", "channel", w.Channel, "until", o.retryAt)
+				w.config.Log.Warn("the network makes the channel wait", "channel", w.config.Channel, "until", o.retryAt)
 			}
 			w.releaseContent(e)
 			w.requeue(e, o, b.connection != w.connection)
@@ -403,8 +403,8 @@ func (w *Worker) finishBurst(b *burst) {
 		}
 		for _, e := range w.queues.remove(failed.Chat, func(e *entry) bool { return e.Pool == failed.Pool }) {
 			w.remove(e)
-			w.OnDone(&parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Pool: e.Pool,
-				Status: parley.Failed, Failure: poolFailed(), UpdatedAt: w.Now()})
+			w.config.OnDone(&parley.Message{Seq: e.Seq, Channel: w.config.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Pool: e.Pool,
+				Status: parley.Failed, Failure: poolFailed(), UpdatedAt: w.config.Now()})
 		}
 	}
 }

@@ -40,9 +40,9 @@ type burst struct {
 func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
 	errs := make([]error, len(b.entries))
 	if err := w.loadContent(ctx, b, errs); err != nil {
-		w.Log.Error("read messages to send", "channel", w.Channel, "error", err)
+		w.config.Log.Error("read messages to send", "channel", w.config.Channel, "error", err)
 		for i, e := range b.entries {
-			b.outcomes[i] = outcome{attempts: e.Attempts, retryAt: w.Now().Add(shortPause)}
+			b.outcomes[i] = outcome{attempts: e.Attempts, retryAt: w.config.Now().Add(shortPause)}
 		}
 		return
 	}
@@ -63,10 +63,10 @@ func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
 		if err == nil {
 			return
 		}
-		w.Log.Error("store the outcomes of a burst", "channel", w.Channel, "error", err)
+		w.config.Log.Error("store the outcomes of a burst", "channel", w.config.Channel, "error", err)
 		if !wait.Sleep(ctx, min(backOff(tries), maxStorePause)) { // they are PENDING in the store and are sent again under the same ids
 			for i := range b.outcomes {
-				b.outcomes[i] = outcome{retryAt: w.Now()}
+				b.outcomes[i] = outcome{retryAt: w.config.Now()}
 			}
 			return
 		}
@@ -98,7 +98,7 @@ func (w *Worker) loadContent(ctx context.Context, b *burst, errs []error) error 
 	if len(seqs) == 0 {
 		return nil
 	}
-	found, err := w.Store.Messages(ctx, w.Channel, seqs)
+	found, err := w.config.Store.Messages(ctx, w.config.Channel, seqs)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (w *Worker) loadContent(ctx context.Context, b *burst, errs []error) error 
 
 // deletedMessage replaces a message whose channel was deleted.
 func (w *Worker) deletedMessage(e *entry) *parley.Message {
-	return &parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Status: parley.Deleted}
+	return &parley.Message{Seq: e.Seq, Channel: w.config.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Status: parley.Deleted}
 }
 
 // sizeOf is about how much memory a content uses.
@@ -159,7 +159,7 @@ func (w *Worker) rejectVainEdits(ctx context.Context, ms []*parley.Message, errs
 		if !ok || errs[i] != nil {
 			continue
 		}
-		target, err := w.Store.Message(ctx, w.Channel, edit.Target)
+		target, err := w.config.Store.Message(ctx, w.config.Channel, edit.Target)
 		switch {
 		case errors.Is(err, parley.ErrNotFound), err == nil && target.Status == parley.Deleted:
 			errs[i] = network.Refuse(parley.Refused, "The message was deleted before its edit was sent.")
@@ -178,7 +178,7 @@ func (w *Worker) sendable(ms []*parley.Message, errs []error) []*parley.Message 
 	for i, m := range ms {
 		if secret, ok := m.Content.(parley.Secret); ok && errs[i] == nil {
 			decrypted := *m
-			decrypted.Content, errs[i] = w.DecryptSecret(secret)
+			decrypted.Content, errs[i] = w.config.DecryptSecret(secret)
 			m = &decrypted
 		}
 		if errs[i] == nil {
@@ -197,7 +197,7 @@ func (w *Worker) markDone(ctx context.Context, b *burst, errs []error, selected 
 		if !selected(i) {
 			continue
 		}
-		if now, err := w.Store.Message(ctx, w.Channel, m.Ref()); err == nil && now.Status.IsFinal() {
+		if now, err := w.config.Store.Message(ctx, w.config.Channel, m.Ref()); err == nil && now.Status.IsFinal() {
 			m.Status, m.Failure, m.UpdatedAt = now.Status, now.Failure, now.UpdatedAt
 			errs[i] = errDone
 		}
@@ -207,7 +207,7 @@ func (w *Worker) markDone(ctx context.Context, b *burst, errs []error, selected 
 // storeOutcomes stores the outcome of each message and reports it. A burst that was sent completely and changes nothing
 // else goes to the confirmWriter; everything else is durable before it is reported.
 func (w *Worker) storeOutcomes(ctx context.Context, b *burst, errs []error) error {
-	now := w.Now()
+	now := w.config.Now()
 	var confirmed []int64
 	var took []time.Duration
 	for i, err := range errs {
@@ -234,7 +234,7 @@ func (w *Worker) storeOutcomes(ctx context.Context, b *burst, errs []error) erro
 		if o.status != parley.Pending { // else it is done already, with the status that it has
 			m.Status, m.Failure, m.UpdatedAt = o.status, o.failure, now
 		}
-		w.OnDone(m)
+		w.config.OnDone(m)
 	}
 	return nil
 }
@@ -246,12 +246,12 @@ func (w *Worker) storeBurst(ctx context.Context, b *burst, confirmed []int64, to
 		return err
 	}
 	var removed []parley.Media
-	err := w.Store.Tx(ctx, func(tx *store.Tx) error {
+	err := w.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		removed = removed[:0]
-		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
+		if err := tx.ConfirmMessages(ctx, w.config.Channel, confirmed, now); err != nil {
 			return err
 		}
-		if err := parley.IgnoreNotFound(tx.CountSendTimes(ctx, w.Channel, took)); err != nil {
+		if err := parley.IgnoreNotFound(tx.CountSendTimes(ctx, w.config.Channel, took)); err != nil {
 			return err
 		}
 		for i, m := range b.messages {
@@ -265,7 +265,7 @@ func (w *Worker) storeBurst(ctx context.Context, b *burst, confirmed []int64, to
 		return err
 	}
 	for _, media := range removed {
-		w.RemoveFile(media)
+		w.config.RemoveFile(media)
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func (w *Worker) storeOutcome(
 	switch {
 	case o.status == parley.Sent:
 		if !m.Content.Kind().InHistory() { // ConfirmMessages confirmed the others
-			if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
+			if _, err := tx.AdvanceMessage(ctx, w.config.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
 				return parley.IgnoreNotFound(err)
 			}
 		}
@@ -286,11 +286,11 @@ func (w *Worker) storeOutcome(
 			return parley.IgnoreNotFound(err)
 		}
 		if m.Pool != "" {
-			_, err := tx.FailPool(ctx, w.Channel, m.Pool, *poolFailed(), now)
+			_, err := tx.FailPool(ctx, w.config.Channel, m.Pool, *poolFailed(), now)
 			return err
 		}
 	case o.attempts != e.Attempts || o.waits:
-		return parley.IgnoreNotFound(tx.DelayMessage(ctx, w.Channel, m.Ref(), o.attempts, o.retryAt))
+		return parley.IgnoreNotFound(tx.DelayMessage(ctx, w.config.Channel, m.Ref(), o.attempts, o.retryAt))
 	}
 	return nil
 }
@@ -356,7 +356,7 @@ func poolFailed() *parley.Failure {
 
 // hasEffect reports whether a confirmation changes more than the status of its message.
 func (w *Worker) hasEffect(e *entry) bool {
-	return !e.Kind.InHistory() || !w.Current().Settings.StoresText()
+	return !e.Kind.InHistory() || !w.config.Current().Settings.StoresText()
 }
 
 // applyEffect stores what a confirmed message changes: the target of an operation, or the text that is not stored. It is
@@ -365,26 +365,26 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 	var err error
 	switch c := m.Content.(type) {
 	case parley.Reaction:
-		err = StoreReaction(ctx, tx, w.Channel, c.Target, "", c.Emoji, now)
+		err = StoreReaction(ctx, tx, w.config.Channel, c.Target, "", c.Emoji, now)
 	case parley.Edit:
 		err = w.applyEdit(ctx, tx, m.Ref(), c, now)
 	case parley.Seen:
-		_, err = tx.AdvanceMessage(ctx, w.Channel, c.Target, parley.Read, nil, now)
+		_, err = tx.AdvanceMessage(ctx, w.config.Channel, c.Target, parley.Read, nil, now)
 	case parley.Delete:
 		var file *parley.Media
-		if file, err = DeleteMessage(ctx, tx, w.Channel, c.Target, now); file != nil && file.Key != "" {
+		if file, err = DeleteMessage(ctx, tx, w.config.Channel, c.Target, now); file != nil && file.Key != "" {
 			*removed = append(*removed, *file)
 		}
 	case parley.Star:
-		err = tx.SetStarred(ctx, w.Channel, c.Target, c.Starred)
+		err = tx.SetStarred(ctx, w.config.Channel, c.Target, c.Starred)
 	case parley.Archive:
-		err = tx.SetArchived(ctx, w.Channel, m.Chat, c.Archived)
+		err = tx.SetArchived(ctx, w.config.Channel, m.Chat, c.Archived)
 	default:
-		if w.Current().Settings.StoresText() {
+		if w.config.Current().Settings.StoresText() {
 			return nil
 		}
-		if encrypted := w.EncryptForResend(m); encrypted != nil {
-			err = tx.SetResend(ctx, w.Channel, m.Ref(), encrypted, now)
+		if encrypted := w.config.EncryptForResend(m); encrypted != nil {
+			err = tx.SetResend(ctx, w.config.Channel, m.Ref(), encrypted, now)
 		}
 		if err == nil {
 			err = w.erase(ctx, tx, m, removed)
@@ -395,14 +395,14 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 
 // applyEdit stores the effect of a confirmed edit once: then the edit itself has no text any more.
 func (w *Worker) applyEdit(ctx context.Context, tx *store.Tx, edit parley.MessageRef, c parley.Edit, now time.Time) error {
-	stored, err := tx.Message(ctx, w.Channel, edit)
+	stored, err := tx.Message(ctx, w.config.Channel, edit)
 	if err != nil || stored.Content.Text() == "" {
 		return err
 	}
-	if err := tx.EraseBody(ctx, w.Channel, edit); err != nil {
+	if err := tx.EraseBody(ctx, w.config.Channel, edit); err != nil {
 		return err
 	}
-	m, err := tx.Message(ctx, w.Channel, c.Target)
+	m, err := tx.Message(ctx, w.config.Channel, c.Target)
 	if err != nil || m.Status == parley.Deleted {
 		return err
 	}
@@ -410,12 +410,12 @@ func (w *Worker) applyEdit(ctx context.Context, tx *store.Tx, edit parley.Messag
 	if !ok {
 		return nil
 	}
-	keep := w.Current().Settings.StoresText()
+	keep := w.config.Current().Settings.StoresText()
 	if !keep {
 		sent := m
 		sent.Content = edited
-		if encrypted := w.EncryptForResend(&sent); encrypted != nil {
-			if err := tx.SetResend(ctx, w.Channel, m.Ref(), encrypted, now); err != nil {
+		if encrypted := w.config.EncryptForResend(&sent); encrypted != nil {
+			if err := tx.SetResend(ctx, w.config.Channel, m.Ref(), encrypted, now); err != nil {
 				return err
 			}
 		}
@@ -471,5 +471,5 @@ func (w *Worker) erase(ctx context.Context, tx *store.Tx, m *parley.Message, rem
 	if media := parley.MediaOf(m.Content); media != nil && media.Key != "" {
 		*removed = append(*removed, *media)
 	}
-	return parley.IgnoreNotFound(tx.EraseMessage(ctx, w.Channel, m.Ref()))
+	return parley.IgnoreNotFound(tx.EraseMessage(ctx, w.config.Channel, m.Ref()))
 }
