@@ -42,9 +42,9 @@ func (a *Attempt) Succeeded() bool { return a.Problem == "" }
 
 // attempt sends one delivery. An error is an internal one and says nothing about the endpoint.
 func (e *Engine) attempt(ctx context.Context, w *parley.Webhook, j *job) (Attempt, error) {
-	client, timeout := e.Client, WebhookTimeout
+	client, timeout := e.config.Client, WebhookTimeout
 	if j.Webhook == "" {
-		client, timeout = e.Callers, callbackTimeout
+		client, timeout = e.config.Callers, callbackTimeout
 	}
 	keys, err := e.Secrets.KeysOf(ctx, secretOwner(&j.Delivery))
 	if err != nil {
@@ -85,7 +85,7 @@ func (e *Engine) SendOnce(ctx context.Context, w parley.Webhook, owner parley.Se
 	limited, cancel := context.WithTimeout(ctx, WebhookTimeout)
 	defer cancel()
 	req, err := e.webhookRequest(limited, &w, event, keys, a.At)
-	return e.exchange(e.Client, req, err, cancel, a), nil
+	return e.exchange(e.config.Client, req, err, cancel, a), nil
 }
 
 // exchange sends a request and evaluates the response. err is the error of making the request. cancel aborts reading the
@@ -97,7 +97,7 @@ func (e *Engine) exchange(client HTTPClient, req *http.Request, err error, cance
 		a.Problem = problem(err)
 		return a
 	}
-	req.Header.Set("User-Agent", "parley/"+e.Version)
+	req.Header.Set("User-Agent", "parley/"+e.config.Version)
 	req.Header.Set("X-Request-Id", a.RequestID)
 	resp, err := client.Do(req)
 	if err != nil {
@@ -209,22 +209,22 @@ func (e *Engine) logAttempt(r *result, a *Attempt, wasBroken bool) {
 		attrs = append(attrs, "webhook", webhook)
 	}
 	if a.Succeeded() {
-		e.Log.Debug("delivered", attrs...)
+		e.config.Log.Debug("delivered", attrs...)
 		if r.retryAll {
-			e.Log.Info("the webhook works again", "webhook", webhook, "host", host)
+			e.config.Log.Info("the webhook works again", "webhook", webhook, "host", host)
 		}
 		return
 	}
 	attrs = append(attrs, "problem", a.Problem, "attempts", r.delivery.Attempts)
 	if r.delivery.State == parley.DeliveryFailed {
-		e.Log.Warn("a delivery failed", attrs...)
+		e.config.Log.Warn("a delivery failed", attrs...)
 	} else {
-		e.Log.Info("an attempt failed; the delivery is retried", attrs...)
+		e.config.Log.Info("an attempt failed; the delivery is retried", attrs...)
 	}
 	if r.disable != "" {
-		e.Log.Error("the webhook is switched off", "webhook", webhook, "host", host, "reason", r.disable)
+		e.config.Log.Error("the webhook is switched off", "webhook", webhook, "host", host, "reason", r.disable)
 	} else if !wasBroken && webhook != "" && r.webhook.Failures >= brokenAfter {
-		e.Log.Warn("the webhook only fails and is tried once a minute", "webhook", webhook, "host", host, "failures", r.webhook.Failures)
+		e.config.Log.Warn("the webhook only fails and is tried once a minute", "webhook", webhook, "host", host, "failures", r.webhook.Failures)
 	}
 }
 

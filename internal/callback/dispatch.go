@@ -15,22 +15,22 @@ func (e *Engine) readEndpoints(ctx context.Context, now time.Time) {
 	}
 	e.reload, e.readAt = false, now
 	if err := e.updateEndpoints(ctx, now); ctx.Err() == nil {
-		e.reading.report(e.Log, err, "deliveries cannot be read: webhooks and callbacks wait", "deliveries can be read again")
+		e.reading.report(e.config.Log, err, "deliveries cannot be read: webhooks and callbacks wait", "deliveries can be read again")
 	}
 }
 
 func (e *Engine) updateEndpoints(ctx context.Context, now time.Time) error {
-	webhooks, err := e.Store.Webhooks(ctx)
+	webhooks, err := e.config.Store.Webhooks(ctx)
 	if err != nil {
 		return err
 	}
-	callbacks, _, err := e.Store.CallbackEndpoints(ctx, 0)
+	callbacks, _, err := e.config.Store.CallbackEndpoints(ctx, 0)
 	if err != nil {
 		return err
 	}
 	exists := map[parley.WebhookID]bool{}
 	for _, w := range webhooks {
-		if !e.owns(string(w.ID)) {
+		if !e.config.owns(string(w.ID)) {
 			continue
 		}
 		exists[w.ID] = true
@@ -38,7 +38,7 @@ func (e *Engine) updateEndpoints(ctx context.Context, now time.Time) error {
 	}
 	e.callbacksWait(callbacks, now)
 	for key, ep := range e.endpoints {
-		if ep.isWebhook() && !exists[ep.webhook.ID] || !e.owns(string(key)) {
+		if ep.isWebhook() && !exists[ep.webhook.ID] || !e.config.owns(string(key)) {
 			ep.off = true
 			ep.dropReady()
 			delete(e.endpoints, key)
@@ -137,7 +137,7 @@ func (e *Engine) pauseAfterError(ctx context.Context, ep *endpoint, err error, n
 	}
 	if !ep.errorLogged {
 		ep.errorLogged = true
-		e.Log.Error("deliveries cannot be made", "endpoint", ep.key, "error", err)
+		e.config.Log.Error("deliveries cannot be made", "endpoint", ep.key, "error", err)
 	}
 	ep.pausedUntil, ep.mayBeDue = now.Add(storeErrorPause), true
 }
@@ -190,12 +190,12 @@ func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
 
 func (e *Engine) readAhead(ctx context.Context, ep *endpoint, now time.Time) error {
 	limit := readAheadSize + len(ep.known)
-	due, err := e.Store.DueDeliveries(ctx, ep.key, now, limit)
+	due, err := e.config.Store.DueDeliveries(ctx, ep.key, now, limit)
 	if err != nil {
 		return err
 	}
 	if len(due) < limit {
-		if ep.dueAt, err = e.Store.NextDelivery(ctx, ep.key, now); err != nil {
+		if ep.dueAt, err = e.config.Store.NextDelivery(ctx, ep.key, now); err != nil {
 			return err
 		}
 		ep.mayBeDue = false
@@ -214,7 +214,7 @@ func (e *Engine) withEvents(ctx context.Context, ep *endpoint, ds []parley.Deliv
 	for i := range ds {
 		seqs[i] = ds[i].Event
 	}
-	events, err := e.Store.EventsAt(ctx, seqs)
+	events, err := e.config.Store.EventsAt(ctx, seqs)
 	if err != nil {
 		return nil, err
 	}
@@ -248,9 +248,9 @@ func (e *Engine) probe(ctx, sending context.Context, ep *endpoint, now time.Time
 	ep.dropReady()
 	untried := ep.probes%2 == 1
 	ep.probes++
-	d, err := e.Store.OldestDelivery(ctx, ep.webhook.ID, untried)
+	d, err := e.config.Store.OldestDelivery(ctx, ep.webhook.ID, untried)
 	if untried && errors.Is(err, parley.ErrNotFound) {
-		d, err = e.Store.OldestDelivery(ctx, ep.webhook.ID, false)
+		d, err = e.config.Store.OldestDelivery(ctx, ep.webhook.ID, false)
 	}
 	if errors.Is(err, parley.ErrNotFound) || err == nil && ep.known[d.ID] {
 		return nil

@@ -87,7 +87,8 @@ type Config struct {
 func (c *Config) owns(key string) bool { return c.Owns == nil || c.Owns(key) }
 
 type Engine struct {
-	Config
+	config  Config
+	Secrets *Secrets // of webhooks and alert rules; the API creates and deletes them
 	metrics *metrics
 	planner *planner
 	results *resultWriter
@@ -116,10 +117,10 @@ func New(c Config) *Engine {
 	if c.Callers == nil {
 		c.Callers = c.Client
 	}
-	e := &Engine{Config: c, wake: make(chan struct{}, 1), endpoints: map[parley.Endpoint]*endpoint{},
+	e := &Engine{config: c, Secrets: c.Secrets, wake: make(chan struct{}, 1), endpoints: map[parley.Endpoint]*endpoint{},
 		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true, metrics: newMetrics(c.Metrics, c.Store)}
 	e.planner = newPlanner(c, e.notify)
-	e.results = &resultWriter{Config: c, onStore: e.resultsStored, wake: make(chan struct{}, 1)}
+	e.results = &resultWriter{config: c, onStore: e.resultsStored, wake: make(chan struct{}, 1)}
 	return e
 }
 
@@ -209,8 +210,8 @@ func (e *Engine) notify(endpoints []parley.Endpoint) {
 func (e *Engine) findCallbacks(ctx context.Context) {
 	var last int64
 	for ctx.Err() == nil {
-		added := e.Store.EventAdded() // before reading, so that no event is missed
-		found, reached, err := e.Store.CallbackEndpoints(ctx, last)
+		added := e.config.Store.EventAdded() // before reading, so that no event is missed
+		found, reached, err := e.config.Store.CallbackEndpoints(ctx, last)
 		if err == nil { // the dispatcher logs store errors
 			last = reached
 			if len(found) > 0 {
@@ -228,7 +229,7 @@ func (e *Engine) findCallbacks(ctx context.Context) {
 // callbacksWait makes the dispatcher look for callbacks when they are due.
 func (e *Engine) callbacksWait(found []store.CallbackEndpoint, now time.Time) {
 	for _, f := range found {
-		if !e.owns(string(f.Endpoint)) {
+		if !e.config.owns(string(f.Endpoint)) {
 			continue
 		}
 		ep := e.endpoint(f.Endpoint)
@@ -259,12 +260,12 @@ func (e *Engine) resultsStored(results []result) {
 
 func (e *Engine) purgeOld(ctx context.Context) {
 	for ctx.Err() == nil {
-		if !e.ClockTrusted() || e.Leads != nil && !e.Leads() {
+		if !e.config.ClockTrusted() || e.config.Leads != nil && !e.config.Leads() {
 			wait.Sleep(ctx, purgeRetryPause)
 			continue
 		}
 		removed := 0
-		err := e.Store.Tx(ctx, func(tx *store.Tx) error {
+		err := e.config.Store.Tx(ctx, func(tx *store.Tx) error {
 			now := time.Now()
 			delivered, err := tx.PurgeDeliveries(ctx, parley.DeliveryDone, now.Add(-deliveredRetention), purgeBatch)
 			if err != nil {
@@ -275,7 +276,7 @@ func (e *Engine) purgeOld(ctx context.Context) {
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
-			e.Log.Error("purge old deliveries", "error", err)
+			e.config.Log.Error("purge old deliveries", "error", err)
 		}
 		if removed < purgeBatch {
 			wait.Sleep(ctx, purgeEvery)

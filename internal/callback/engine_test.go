@@ -215,7 +215,7 @@ func TestTestEvent(t *testing.T) {
 func TestDeliveriesStayWhileTheClockIsDoubted(t *testing.T) {
 	inBubble(t, func(e *env) {
 		var trusted atomic.Bool
-		config := e.engine.Config
+		config := e.config
 		config.Metrics, config.ClockTrusted = prometheus.NewRegistry(), trusted.Load
 		e.engine = callback.New(config)
 		e.webhook("https://crm.example/hook")

@@ -38,6 +38,7 @@ type env struct {
 	store   *store.DB
 	secrets *callback.Secrets
 	engine  *callback.Engine
+	config  callback.Config // of engine
 	servers *servers
 	metrics *prometheus.Registry
 	log     *lockedBuffer
@@ -70,10 +71,11 @@ func (e *env) renew(client callback.HTTPClient) { e.renewOn(e.store, client) }
 
 func (e *env) renewOn(db callback.Store, client callback.HTTPClient) {
 	e.metrics = prometheus.NewRegistry()
-	e.engine = callback.New(callback.Config{
+	e.config = callback.Config{
 		Store: db, Secrets: e.secrets, Client: client, Render: (*parley.Event).Body, Links: testLinks,
 		Log: slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: e.metrics, Version: "1.2.3",
-	})
+	}
+	e.engine = callback.New(e.config)
 }
 
 // start runs the engine; e.stop stops it and waits.

@@ -26,7 +26,7 @@ const (
 )
 
 type planner struct {
-	Config
+	config Config
 	notify func([]parley.Endpoint) // the dispatcher
 	wake   chan struct{}
 
@@ -47,7 +47,7 @@ type hook struct {
 }
 
 func newPlanner(c Config, notify func([]parley.Endpoint)) *planner {
-	p := &planner{Config: c, notify: notify, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}}
+	p := &planner{config: c, notify: notify, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}}
 	p.stale.Store(true)
 	return p
 }
@@ -60,10 +60,10 @@ func (p *planner) Wake() {
 
 func (p *planner) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		added := p.Store.EventAdded() // before reading, so that no event is missed
+		added := p.config.Store.EventAdded() // before reading, so that no event is missed
 		more, err := p.round(ctx)
 		if ctx.Err() == nil {
-			p.reading.report(p.Log, err, "the event log cannot be read: webhooks get no new events", "the event log can be read again")
+			p.reading.report(p.config.Log, err, "the event log cannot be read: webhooks get no new events", "the event log can be read again")
 		}
 		if more && err == nil {
 			continue
@@ -130,7 +130,7 @@ func (p *planner) read(ctx context.Context) error {
 	if !p.stale.Swap(false) {
 		return nil
 	}
-	webhooks, err := p.Store.Webhooks(ctx)
+	webhooks, err := p.config.Store.Webhooks(ctx)
 	if err != nil {
 		p.stale.Store(true)
 		return err
@@ -138,7 +138,7 @@ func (p *planner) read(ctx context.Context) error {
 	hooks := make(map[parley.WebhookID]*hook, len(webhooks))
 	var found []parley.Endpoint
 	for _, w := range webhooks {
-		if !p.owns(string(w.ID)) {
+		if !p.config.owns(string(w.ID)) {
 			continue
 		}
 		h := &hook{Webhook: w, stored: w.Cursor, waiting: maxWaiting} // to be counted
@@ -159,7 +159,7 @@ func (p *planner) isFull(ctx context.Context, h *hook) (bool, error) {
 		return false, nil
 	}
 	if time.Since(h.countedAt) >= storeErrorPause {
-		waiting, err := p.Store.CountWaiting(ctx, h.ID)
+		waiting, err := p.config.Store.CountWaiting(ctx, h.ID)
 		if err != nil {
 			return false, err
 		}
@@ -176,7 +176,7 @@ func (p *planner) plan(ctx context.Context, group []*hook) (found bool, err erro
 		filter = group[0].Filter()
 	}
 	from := group[0].Cursor
-	events, reached, err := p.Store.Events(ctx, from, filter, planPage)
+	events, reached, err := p.config.Store.Events(ctx, from, filter, planPage)
 	if err != nil || reached == from {
 		return false, err
 	}
@@ -220,7 +220,7 @@ func (p *planner) storeDeliveries(ctx context.Context, planned map[parley.Webhoo
 	if len(planned) == 0 {
 		return nil
 	}
-	return p.Store.Tx(ctx, func(tx *store.Tx) error {
+	return p.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		for id, ds := range planned {
 			_, err := tx.Webhook(ctx, id)
 			if errors.Is(err, parley.ErrNotFound) {
@@ -254,7 +254,7 @@ func onExistingChannels(ctx context.Context, tx *store.Tx, ds []parley.Delivery)
 // storeCursors stores the cursors when the planner ends. If it fails, the next process reads a part of the log again.
 func (p *planner) storeCursors() {
 	ctx := context.Background()
-	err := p.Store.Tx(ctx, func(tx *store.Tx) error {
+	err := p.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, h := range p.hooks {
 			if h.stored == h.Cursor {
 				continue
@@ -266,6 +266,6 @@ func (p *planner) storeCursors() {
 		return nil
 	})
 	if err != nil {
-		p.Log.Warn("store the cursors of webhooks", "error", err)
+		p.config.Log.Warn("store the cursors of webhooks", "error", err)
 	}
 }

@@ -165,7 +165,7 @@ func TestWebhookFromAnotherNode(t *testing.T) {
 	e.notify = func(endpoints []parley.Endpoint) { notified = append(notified, endpoints...) }
 	e.add(3)
 	owned := false
-	e.Owns = func(string) bool { return owned }
+	e.config.Owns = func(string) bool { return owned }
 	id := e.webhook(3)
 	e.next()
 	if len(notified) > 0 {

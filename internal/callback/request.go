@@ -37,11 +37,11 @@ func (e *Engine) newRequest(
 func (e *Engine) webhookRequest(
 	ctx context.Context, w *parley.Webhook, event *parley.Event, keys Keys, at time.Time,
 ) (*http.Request, error) {
-	linkTo := e.Links.Plain
+	linkTo := e.config.Links.Plain
 	if w.SignedMedia {
-		linkTo = e.Links.Signed(at)
+		linkTo = e.config.Links.Signed(at)
 	}
-	body, err := e.Render(event, linkTo)
+	body, err := e.config.Render(event, linkTo)
 	if err != nil {
 		return nil, fmt.Errorf("write event %s: %w", event.ID, err)
 	}
@@ -111,11 +111,11 @@ func (e *Engine) DeliveryBody(ctx context.Context, d parley.Delivery) (*string, 
 	if d.Webhook == "" {
 		return nil, nil
 	}
-	events, err := e.Store.EventsAt(ctx, []int64{d.Event})
+	events, err := e.config.Store.EventsAt(ctx, []int64{d.Event})
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
-	body, err := events[0].Body(e.Links.Plain)
+	body, err := events[0].Body(e.config.Links.Plain)
 	return new(string(body)), err
 }
 
@@ -125,7 +125,7 @@ func (e *Engine) LastRequest(ctx context.Context, w parley.Webhook, d parley.Del
 	if d.TriedAt.IsZero() {
 		return nil, nil
 	}
-	events, err := e.Store.EventsAt(ctx, []int64{d.Event})
+	events, err := e.config.Store.EventsAt(ctx, []int64{d.Event})
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (e *Engine) LastRequest(ctx context.Context, w parley.Webhook, d parley.Del
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", "parley/"+e.Version)
+	req.Header.Set("User-Agent", "parley/"+e.config.Version)
 	return req, nil
 }
 

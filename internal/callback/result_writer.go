@@ -23,7 +23,7 @@ type result struct {
 }
 
 type resultWriter struct {
-	Config
+	config  Config
 	onStore func([]result)
 	wake    chan struct{}
 
@@ -43,7 +43,7 @@ func (w *resultWriter) run(ctx context.Context) {
 	var storing outage
 	for {
 		err := w.flush()
-		storing.report(w.Log, err, "results of deliveries cannot be stored: some may be delivered twice",
+		storing.report(w.config.Log, err, "results of deliveries cannot be stored: some may be delivered twice",
 			"results of deliveries can be stored again")
 		if ctx.Err() != nil {
 			return
@@ -81,12 +81,12 @@ func (w *resultWriter) store(results []result) error {
 	ctx := context.Background()             // also when the engine stops: attempts must not be repeated
 	health := map[parley.WebhookID]result{} // the last one wins
 	for _, r := range results {
-		if id := r.webhook.ID; id != "" && w.owns(string(id)) {
+		if id := r.webhook.ID; id != "" && w.config.owns(string(id)) {
 			r.retryAll = r.retryAll || health[id].retryAll
 			health[id] = r
 		}
 	}
-	return w.Store.Tx(ctx, func(tx *store.Tx) error {
+	return w.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range results {
 			if r.delivery.ID == "" {
 				continue

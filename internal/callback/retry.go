@@ -75,7 +75,7 @@ var ErrDisabled = parley.Errorf(parley.BadRequest, "The webhook is switched off.
 
 // Retry attempts a waiting delivery now, and returns it as it was before.
 func (e *Engine) Retry(ctx context.Context, id parley.DeliveryID) (d parley.Delivery, err error) {
-	err = e.Store.Tx(ctx, func(tx *store.Tx) error {
+	err = e.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		found, _, err := tx.Deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{id}}, parley.Page{Limit: 1})
 		switch {
 		case err != nil:
@@ -102,7 +102,7 @@ func (e *Engine) Retry(ctx context.Context, id parley.DeliveryID) (d parley.Deli
 
 // RetryWebhook attempts all waiting deliveries of a webhook now, and returns their number.
 func (e *Engine) RetryWebhook(ctx context.Context, id parley.WebhookID) (waiting int64, err error) {
-	err = e.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+	err = e.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		if err := checkEnabled(ctx, tx, id); err != nil {
 			return err
 		}
