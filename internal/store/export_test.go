@@ -11,4 +11,4 @@ func OpenNarrow(ctx context.Context, path string, trace func(query string, args 
 }
 
 // EnqueueMessages is a statement that only PostgreSQL runs.
-const EnqueueMessages = enqueueMessages
+var EnqueueMessages = enqueueMessages

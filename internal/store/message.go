@@ -11,18 +11,11 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-const (
-	messageColumns = `message.seq, channel.code, chat.contact, message.id, from_me, kind, secret, message.status, updated_at,
-		message.created_at, received_at, priority, attempts, next_attempt, expires_at, starred, reply_to, pool, request, idempotency_key,
-		failure_code, failure, failure_until, body, data, author, edited_at, coalesce(message.token, ''),
-		coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)`
+// fromMessages is where the columns of messages come from. It has no messages of a deleted or reset channel. The plus keeps the
+// database from finding a message by its channel, among all messages of that channel.
+const fromMessages = ` FROM message JOIN chat ON chat.id = message.chat JOIN channel ON channel.id = +message.channel `
 
-	// fromMessages is where messageColumns come from. It has no messages of a deleted or reset channel. The plus keeps the database
-	// from finding a message by its channel, among all messages of that channel.
-	fromMessages = ` FROM message JOIN chat ON chat.id = message.chat JOIN channel ON channel.id = +message.channel `
-
-	readMessages = `SELECT ` + messageColumns + fromMessages
-)
+var readMessages = `SELECT ` + messageColumns + fromMessages
 
 // Message finds a message of a channel by its full or its bare id.
 func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
@@ -87,38 +80,6 @@ func scanQueued(row scanner) (q parley.Queued, err error) {
 	return q, err
 }
 
-func scanMessage(row scanner) (parley.Message, error) {
-	var m parley.Message
-	var kind, body, code, failure string
-	var secret bool
-	var updated, created, received, next, expires, until, edited, fetch int64
-	var data []byte
-	if err := row.Scan(&m.Seq, &m.Channel, &m.Chat, &m.ID, &m.FromMe, &kind, &secret, &m.Status, &updated, &created,
-		&received, &m.Priority, &m.Attempts, &next, &expires, &m.Starred, &m.ReplyTo, &m.Pool, &m.Request, &m.IdempotencyKey,
-		&code, &failure, &until, &body, &data, &m.Author, &edited, &m.Token, &fetch); err != nil {
-		return m, err
-	}
-	m.UpdatedAt, m.CreatedAt, m.ReceivedAt = moment(updated), moment(created), moment(received)
-	m.NextAttempt, m.ExpiresAt, m.EditedAt = moment(next), moment(expires), moment(edited)
-	if code != "" {
-		m.Failure = &parley.Failure{Code: parley.FailureCode(code), Message: failure, Until: moment(until)}
-	}
-	var err error
-	if secret {
-		m.Content, err = parley.DecodeSecret(body, data)
-	} else {
-		m.Content, err = parley.DecodeContent(parley.Kind(kind), body, data)
-	}
-	if err != nil {
-		return m, fmt.Errorf("message %d: %w", m.Seq, err)
-	}
-	if media := parley.MediaOf(m.Content); media != nil && fetch != 0 {
-		media.FetchAt = moment(fetch)
-		m.Content = parley.WithMedia(m.Content, *media)
-	}
-	return m, nil
-}
-
 // AddMessage stores a new message, without attempts, failure and star. It gets a position if it is part of the history. Its
 // chat becomes the network's spelling of the contact. A message with its id in its chat is [parley.ErrExists].
 func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
@@ -142,7 +103,7 @@ func (t *Tx) insertMessage(channel int64, m *parley.Message) error {
 	if args[1], args[2], err = t.appendToChat(channel, m, millis(m.CreatedAt)); err != nil {
 		return err
 	}
-	m.Seq, err = t.sql.Insert(insertMessage+`$1, $2, nullif($3, 0), `+messageValues, args...)
+	m.Seq, err = t.sql.Insert(insertMessage, args...)
 	return err
 }
 
@@ -164,60 +125,47 @@ func (t *Tx) EnqueueMessage(_ context.Context, m *parley.Message) error {
 	return t.conn.ManyThen(enqueueMessages, args, &m.Seq, &m.Chat)
 }
 
-const (
-	newColumns = `id, from_me, kind, secret, status, updated_at, created_at, received_at, priority, expires_at, reply_to, pool, request,
-		idempotency_key, body, data, author, token`
-	insertMessage = `INSERT INTO message (channel, chat, position, ` + newColumns + `) VALUES (`
-	messageValues = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+// insertMessage adds a message. $3 is its position; 0: none.
+var insertMessage = `INSERT INTO message (channel, chat, position, ` + newColumns + `) VALUES ($1, $2, nullif($3, 0), ` + newParams + `)`
 
-	// enqueueMessages does what AddMessage does, for many messages. $1 are the channels, $2 the contacts, $3 the times. All parts
-	// of a statement see the tables as they were before it. LIMIT, ANY and ARRAY keep it from reading whole tables.
-	enqueueMessages = `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::text[],
-			$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::text[],
-			$16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
-			WITH ORDINALITY AS given (channel, contact, at, ` + newColumns + `, n)),
-		known AS MATERIALIZED (SELECT n, channel, given.contact AS spelling, at, c.id, c.contact, c.last_at
-			FROM given LEFT JOIN LATERAL (SELECT id, contact, last_at FROM chat WHERE id = coalesce(
-				(SELECT id FROM chat WHERE contact = given.contact AND channel = given.channel),
-				(SELECT chat FROM alias WHERE contact = given.contact AND channel = given.channel)) LIMIT 1) c ON true),
-		made AS (INSERT INTO chat (channel, contact, last_at)
-			SELECT channel, spelling, max(at) FROM known WHERE id IS NULL GROUP BY channel, spelling RETURNING id, channel, contact),
-		old AS MATERIALIZED (SELECT id, max(at) AS at, min(last_at) AS last_at,
-			(SELECT coalesce(max(position), 0) FROM message WHERE message.chat = known.id) AS messages
-			FROM known WHERE id IS NOT NULL GROUP BY id),
-		renewed AS (UPDATE chat SET last_at = (SELECT at FROM old WHERE old.id = chat.id)
-			WHERE id = ANY(ARRAY(SELECT id FROM old WHERE at / 60000 > last_at / 60000))),
-		place AS MATERIALIZED (SELECT n, known.channel, coalesce(known.id, made.id) AS chat, coalesce(known.contact, spelling) AS contact,
-			coalesce(messages, 0) + row_number() OVER (PARTITION BY coalesce(known.id, made.id) ORDER BY n) AS position
-			FROM known LEFT JOIN old ON old.id = known.id
-			LEFT JOIN made ON known.id IS NULL AND made.channel = known.channel AND made.contact = spelling),
-		counted AS (UPDATE channel SET chats = chats + (SELECT count(*) FROM place WHERE place.channel = channel.id AND position = 1)
-			WHERE id = ANY(ARRAY(SELECT channel FROM place WHERE position = 1))),
-		stored AS (INSERT INTO message (channel, chat, position, ` + newColumns + `)
-			SELECT place.channel, chat, position, ` + newColumns + ` FROM given JOIN place USING (n) ORDER BY n RETURNING seq, id)
-		SELECT seq, place.contact FROM stored JOIN given USING (id) JOIN place USING (n) ORDER BY n`
-)
+// enqueueMessages does what AddMessage does, for many messages. $1 are the channels, $2 the contacts, $3 the times. All parts
+// of a statement see the tables as they were before it. LIMIT, ANY and ARRAY keep it from reading whole tables.
+var enqueueMessages = `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], ` + newArrays + `)
+		WITH ORDINALITY AS given (channel, contact, at, ` + newColumns + `, n)),
+	known AS MATERIALIZED (SELECT n, channel, given.contact AS spelling, at, c.id, c.contact, c.last_at
+		FROM given LEFT JOIN LATERAL (SELECT id, contact, last_at FROM chat WHERE id = coalesce(
+			(SELECT id FROM chat WHERE contact = given.contact AND channel = given.channel),
+			(SELECT chat FROM alias WHERE contact = given.contact AND channel = given.channel)) LIMIT 1) c ON true),
+	made AS (INSERT INTO chat (channel, contact, last_at)
+		SELECT channel, spelling, max(at) FROM known WHERE id IS NULL GROUP BY channel, spelling RETURNING id, channel, contact),
+	old AS MATERIALIZED (SELECT id, max(at) AS at, min(last_at) AS last_at,
+		(SELECT coalesce(max(position), 0) FROM message WHERE message.chat = known.id) AS messages
+		FROM known WHERE id IS NOT NULL GROUP BY id),
+	renewed AS (UPDATE chat SET last_at = (SELECT at FROM old WHERE old.id = chat.id)
+		WHERE id = ANY(ARRAY(SELECT id FROM old WHERE at / 60000 > last_at / 60000))),
+	place AS MATERIALIZED (SELECT n, known.channel, coalesce(known.id, made.id) AS chat, coalesce(known.contact, spelling) AS contact,
+		coalesce(messages, 0) + row_number() OVER (PARTITION BY coalesce(known.id, made.id) ORDER BY n) AS position
+		FROM known LEFT JOIN old ON old.id = known.id
+		LEFT JOIN made ON known.id IS NULL AND made.channel = known.channel AND made.contact = spelling),
+	counted AS (UPDATE channel SET chats = chats + (SELECT count(*) FROM place WHERE place.channel = channel.id AND position = 1)
+		WHERE id = ANY(ARRAY(SELECT channel FROM place WHERE position = 1))),
+	stored AS (INSERT INTO message (channel, chat, position, ` + newColumns + `)
+		SELECT place.channel, chat, position, ` + newColumns + ` FROM given JOIN place USING (n) ORDER BY n RETURNING seq, id)
+	SELECT seq, place.contact FROM stored JOIN given USING (id) JOIN place USING (n) ORDER BY n`
 
 // messageArgs are the arguments of insertMessage. Its chat and its position are missing.
 func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
-	data, err := parley.EncodeContent(m.Content)
-	if err != nil {
-		return nil, fmt.Errorf("encode message: %w", err)
-	}
 	if m.ReceivedAt.IsZero() {
 		m.ReceivedAt = m.CreatedAt
 	}
-	created, updated := millis(m.CreatedAt), millis(m.UpdatedAt)
-	if updated == 0 {
-		updated = created
+	row, err := newMessageRow(m)
+	if err != nil {
+		return nil, err
 	}
-	_, secret := m.Content.(parley.Secret)
-	if secret {
+	if row.secret {
 		t.counting.add(channel, parley.CountCodes, "", 1)
 	}
-	return []any{channel, nil, nil, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created,
-		millis(m.ReceivedAt), int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey,
-		m.Content.Text(), nullableText(data), string(m.Author), nullableText([]byte(m.Token))}, nil
+	return row.appendNew([]any{channel, nil, nil}), nil
 }
 
 // findMessage returns the seq of a message.
