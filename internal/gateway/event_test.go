@@ -132,11 +132,23 @@ func TestTextOfAChannelWithoutRetentionIsEncrypted(t *testing.T) {
 	})
 }
 
-// linksFunc is a function in the place of login links.
-type linksFunc func(context.Context, parley.Channel, *parley.Message) (func(*store.Tx) (*otp.Reply, error), error)
+// fakeLinks is in the place of login links. All messages hit, and are redeemed with an error or a reply.
+type fakeLinks struct {
+	calls  int
+	hit    parley.Message // the last one
+	refuse error
+}
 
-func (f linksFunc) MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (func(*store.Tx) (*otp.Reply, error), error) {
-	return f(ctx, c, m)
+func (f *fakeLinks) MatchMessage(_ context.Context, _ parley.Channel, m *parley.Message) (*otp.Hit, error) {
+	f.calls++
+	m.Content = parley.Text{Body: "•••"}
+	f.hit = *m
+	return &otp.Hit{}, nil
+}
+
+func (f *fakeLinks) Redeem(ctx context.Context, tx *store.Tx, c parley.Channel, _ *otp.Hit) (*otp.Reply, error) {
+	err := tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPApproved, "otl_1", c.Code, f.hit.Chat, "", f.hit.CreatedAt))
+	return &otp.Reply{To: f.hit.Chat, Content: parley.Text{Body: "welcome"}}, errors.Join(err, f.refuse)
 }
 
 // TestInboundLoginLinks has login links change what is stored, reply, and fail.
@@ -144,28 +156,20 @@ func TestInboundLoginLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stop()
-		calls := 0
-		var refuse error
-		b.links = linksFunc(func(ctx context.Context, c parley.Channel, m *parley.Message) (func(*store.Tx) (*otp.Reply, error), error) {
-			calls++
-			m.Content = parley.Text{Body: "•••"}
-			return func(tx *store.Tx) (*otp.Reply, error) {
-				err := tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPApproved, "otl_1", c.Code, m.Chat, "", m.CreatedAt))
-				return &otp.Reply{To: m.Chat, Content: parley.Text{Body: "welcome"}}, errors.Join(err, refuse)
-			}, nil
-		})
+		links := &fakeLinks{}
+		b.links = links
 		b.start()
 		before := b.lastEvent()
 		in := network.Message{From: ayu, ID: "A1", Content: parley.Text{Body: "code"}, At: time.Now()}
 		sink := b.driver.session("demo").sink
-		refuse = errors.New("not now")
+		links.refuse = errors.New("not now")
 		if err := sink(t.Context(), in); err == nil {
 			t.Fatal("what could not be kept was taken")
 		}
 		if n := len(b.events(before)); n != 0 {
 			t.Errorf("%d events of what was not kept", n)
 		}
-		refuse = nil
+		links.refuse = nil
 		for range 3 {
 			if err := sink(t.Context(), in); err != nil {
 				t.Fatal(err)
@@ -193,8 +197,8 @@ func TestInboundLoginLinks(t *testing.T) {
 		if got := b.driver.texts("demo", budi); len(got) != 0 {
 			t.Errorf("a message of the past was answered: %q", got)
 		}
-		if calls < 5 {
-			t.Errorf("the hook saw %d messages", calls)
+		if links.calls < 5 {
+			t.Errorf("the hook saw %d messages", links.calls)
 		}
 	})
 }

@@ -62,10 +62,11 @@ type Config struct {
 	LoginLinks LoginLinks
 }
 
-// LoginLinks is an [otp.Issuer]. MatchMessage masks the code of a login link in an inbound message. It returns what must
-// run in the transaction that stores the message; nil: nothing.
+// LoginLinks is an [otp.Issuer]. MatchMessage masks the code of a login link in an inbound message. Redeem applies what it found, in
+// the transaction that stores the message.
 type LoginLinks interface {
-	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) (*otp.Reply, error), err error)
+	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (*otp.Hit, error)
+	Redeem(ctx context.Context, tx *store.Tx, c parley.Channel, hit *otp.Hit) (*otp.Reply, error)
 }
 
 // Cluster is a [cluster.Membership].

@@ -60,13 +60,13 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	if e.Group != "" {
 		m.Author = e.From
 	}
-	var then func(*store.Tx) (*otp.Reply, error)
+	var hit *otp.Hit
 	var err error
 	if a.g.LoginLinks != nil { // also for history: it may hold the code of a login link that is still open
-		then, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
+		hit, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
 	}
 	if e.Past || e.Group != "" { // a code that is posted in a group is masked, but it is no login
-		then = nil
+		hit = nil
 	}
 	if err == nil {
 		err = a.tx(ctx, func(tx *store.Tx) error {
@@ -76,7 +76,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 				}
 				return tx.EraseMessage(ctx, channel.Code, m.Ref())
 			}
-			if err := a.storeInbound(ctx, tx, channel, &m, then); err != nil {
+			if err := a.storeInbound(ctx, tx, channel, &m, hit); err != nil {
 				return err
 			}
 			return a.enqueueFile(ctx, tx, channel, &m, e.File)
@@ -109,11 +109,9 @@ func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.
 	})
 }
 
-// storeInbound stores and publishes an inbound message, runs then if it is not nil, and enqueues its reply. If the
+// storeInbound stores and publishes an inbound message, redeems the login link that it hits, if any, and enqueues the reply. If the
 // channel stores no text, only the event has it, encrypted, until it is delivered.
-func (a *account) storeInbound(
-	ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, then func(*store.Tx) (*otp.Reply, error),
-) error {
+func (a *account) storeInbound(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, hit *otp.Hit) error {
 	if err := tx.AddMessage(ctx, m); err != nil {
 		return err
 	}
@@ -130,10 +128,10 @@ func (a *account) storeInbound(
 			return err
 		}
 	}
-	if err := tx.AddEvent(ctx, &event); err != nil || then == nil {
+	if err := tx.AddEvent(ctx, &event); err != nil || hit == nil {
 		return err
 	}
-	reply, err := then(tx)
+	reply, err := a.g.LoginLinks.Redeem(ctx, tx, channel, hit)
 	if err != nil || reply == nil {
 		return err
 	}

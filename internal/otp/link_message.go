@@ -38,13 +38,18 @@ type Reply struct {
 	Content parley.Content
 }
 
-// MatchMessage finds the code of a login link in an inbound message before it is stored, and masks it. The caller must run
-// then in the transaction that stores the message; nil: there is nothing to do. For an edit or history the caller must not
-// run it.
+// Hit is a message that carries the code of a login link.
+type Hit struct {
+	match match
+	try   parley.LinkTry
+}
+
+// MatchMessage finds the code of a login link in an inbound message before it is stored, and masks it. The caller must pass the hit
+// to Redeem in the transaction that stores the message; nil: there is nothing to do. For an edit or history the caller must not
+// redeem it.
 //
 // Codes are looked up outside the transaction: a message may have a thousand candidates.
-func (i *Issuer) MatchMessage(ctx context.Context, channel parley.Channel, m *parley.Message) (
-	then func(*store.Tx) (*Reply, error), err error) {
+func (i *Issuer) MatchMessage(ctx context.Context, channel parley.Channel, m *parley.Message) (*Hit, error) {
 	text := m.Content.Text()
 	matches, err := i.findMatches(ctx, channel.Code, text)
 	if err != nil || len(matches) == 0 {
@@ -67,7 +72,7 @@ func (i *Issuer) MatchMessage(ctx context.Context, channel parley.Channel, m *pa
 	if m.CreatedAt.Add(ahead + maxSkew).Before(best.link.CreatedAt) {
 		return nil, nil
 	}
-	return func(tx *store.Tx) (*Reply, error) { return i.applyTry(ctx, tx, channel, best, try) }, nil
+	return &Hit{best, try}, nil
 }
 
 const (
@@ -157,7 +162,9 @@ func bestMatch(matches []match, senders []parley.ContactID) match {
 	return best
 }
 
-func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Channel, h match, try parley.LinkTry) (*Reply, error) {
+// Redeem applies a hit to its login link, and returns the reply to the sender; nil: none.
+func (i *Issuer) Redeem(ctx context.Context, tx *store.Tx, channel parley.Channel, hit *Hit) (*Reply, error) {
+	h, try := hit.match, hit.try
 	was, err := tx.Link(ctx, h.link.ID) // it may have changed
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil

@@ -213,8 +213,8 @@ func TestRandomTextsGetNoReply(t *testing.T) {
 			text[i] = letters[rand.N(len(letters))]
 		}
 		m := e.codeText(budi, string(text))
-		then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
-		if err != nil || then != nil || m.Content.Text() != string(text) {
+		hit, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
+		if err != nil || hit != nil || m.Content.Text() != string(text) {
 			t.Fatalf("%q was taken for a code: %v", string(text), err)
 		}
 	}
@@ -270,19 +270,19 @@ func TestRepliesOfAChannelAreLimited(t *testing.T) {
 		old := e.make(e.request())
 		e.make(e.request()) // which ends the one before
 		crowd := func(senders int) (answers int) {
-			var thens []func(*store.Tx) (*Reply, error)
+			var hits []*Hit
 			for n := range senders {
 				m := e.codeText(parley.ContactID(fmt.Sprintf("62812%08d@c.us", n)), e.promptOf(old))
-				then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
+				hit, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
 				if err != nil {
 					t.Fatal(err)
 				}
-				thens = append(thens, then)
+				hits = append(hits, hit)
 			}
 			e.tx(func(tx *store.Tx) error {
 				answers = 0
-				for _, then := range thens {
-					reply, err := then(tx)
+				for _, hit := range hits {
+					reply, err := e.issuer.Redeem(t.Context(), tx, e.channel, hit)
 					if err != nil {
 						return err
 					}
@@ -393,10 +393,10 @@ func TestMatchMessageNeedsNoWriter(t *testing.T) {
 	})
 	<-begun
 	m := e.codeText(ayu, l.Code+" "+manyLetters(65_536))
-	then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
+	hit, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
 	close(end)
 	writing.Wait()
-	if err != nil || then == nil || strings.Contains(m.Content.Text(), l.Code) {
+	if err != nil || hit == nil || strings.Contains(m.Content.Text(), l.Code) {
 		t.Errorf("the code was not found: %v", err)
 	}
 }

@@ -99,16 +99,16 @@ func (e *linkEnv) codeText(from parley.ContactID, text string) parley.Message {
 // kept once.
 func (e *linkEnv) receive(m parley.Message) (answers []Reply) {
 	e.Helper()
-	then, err := e.issuer.MatchMessage(e.Context(), e.channel, &m)
+	hit, err := e.issuer.MatchMessage(e.Context(), e.channel, &m)
 	if err != nil {
 		e.Fatal(err)
 	}
 	err = e.store.Tx(e.Context(), func(tx *store.Tx) (err error) {
 		answers = nil
-		if err := tx.AddMessage(e.Context(), &m); err != nil || then == nil {
+		if err := tx.AddMessage(e.Context(), &m); err != nil || hit == nil {
 			return err
 		}
-		reply, err := then(tx)
+		reply, err := e.issuer.Redeem(e.Context(), tx, e.channel, hit)
 		if reply != nil {
 			answers = []Reply{*reply}
 		}

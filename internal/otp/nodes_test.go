@@ -104,7 +104,7 @@ func TestTwoNodesApproveALinkOnce(t *testing.T) {
 	channel := parley.Channel{Code: main, Network: parley.Sandbox}
 	atOnce(nodes, many, func(node *Issuer, n int) {
 		err := node.Store.Tx(context.Background(), func(tx *store.Tx) error {
-			_, err := node.applyTry(context.Background(), tx, channel, match{link: links[n]}, parley.LinkTry{From: links[n].Contact, At: now})
+			_, err := node.Redeem(context.Background(), tx, channel, &Hit{match{link: links[n]}, parley.LinkTry{From: links[n].Contact, At: now}})
 			return err
 		})
 		if err != nil {
