@@ -266,7 +266,7 @@ func (s *server) recentEvents(ctx context.Context, r *request) (any, error) {
 	}
 	rows := make([]jsontext.Value, 0, len(events))
 	for i := range events {
-		body, err := s.Feed.Render(&events[i], s.Feed.Links.Plain)
+		body, err := s.Feed.RenderPlain(&events[i])
 		if err != nil {
 			return nil, err
 		}

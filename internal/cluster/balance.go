@@ -27,7 +27,7 @@ func (c *Cluster) balances(ctx context.Context, conn *pgx.Conn) {
 			conn = again
 		}
 		if err := c.rebalance(ctx, conn); err != nil && ctx.Err() == nil {
-			c.Log.Warn("shards cannot be balanced", "error", err)
+			c.config.Log.Warn("shards cannot be balanced", "error", err)
 		}
 	}
 }
@@ -93,9 +93,9 @@ func (c *Cluster) acquire(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	c.mu.Unlock()
-	c.Log.Info("acquired shards", "node", id, "shards", len(got))
+	c.config.Log.Info("acquired shards", "node", id, "shards", len(got))
 	wait.Notify(c.announce)
-	err = c.Acquired(ctx)
+	err = c.config.Acquired(ctx)
 	c.mu.Lock()
 	c.ready = c.owned
 	c.mu.Unlock()
@@ -123,8 +123,8 @@ func (c *Cluster) release(ctx context.Context, shards []int64) error {
 	c.mu.Unlock()
 	stopping, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
-	if err := c.Stop(stopping); err != nil {
-		c.Fail(fmt.Errorf("channels could not be stopped before another node takes over: %w", err))
+	if err := c.config.Stop(stopping); err != nil {
+		c.config.Fail(fmt.Errorf("channels could not be stopped before another node takes over: %w", err))
 		return err
 	}
 	return c.storeRelease(ctx, shards)
@@ -156,7 +156,7 @@ func (c *Cluster) storeRelease(ctx context.Context, shards []int64) error {
 		}
 	}
 	c.mu.Unlock()
-	c.Log.Info("released shards", "node", id, "shards", len(shards))
+	c.config.Log.Info("released shards", "node", id, "shards", len(shards))
 	wait.Notify(c.announce)
 	return nil
 }

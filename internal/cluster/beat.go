@@ -23,7 +23,7 @@ func (c *Cluster) connect(ctx context.Context) (err error) {
 func (c *Cluster) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*callLimit)
 	defer cancel()
-	return sqldb.ConnectPostgres(ctx, c.Database)
+	return sqldb.ConnectPostgres(ctx, c.config.Database)
 }
 
 // beats renews the membership until ctx ends. They have a connection of their own: a long queue of writes must not look like
@@ -37,7 +37,7 @@ func (c *Cluster) beats(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			c.Log.Warn("the membership was not renewed", "error", err)
+			c.config.Log.Warn("the membership was not renewed", "error", err)
 			c.mu.Lock()
 			c.beating = time.Time{}
 			c.mu.Unlock()
@@ -156,7 +156,7 @@ func (c *Cluster) read(ctx context.Context, conn *pgx.Conn) error {
 		c.store.NotifyEvents()
 	}
 	if changed {
-		c.Changed()
+		c.config.Changed()
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (c *Cluster) reap(ctx context.Context) error {
 			tag, err := c.conn.Exec(ctx, `DELETE FROM node WHERE id = $1 AND expires_at < now()`, id) // waits for its transactions
 			if err == nil && tag.RowsAffected() > 0 {
 				c.metrics.failovers.Inc()
-				c.Log.Warn("removed a node that did not renew its membership", "node", id)
+				c.config.Log.Warn("removed a node that did not renew its membership", "node", id)
 				wait.Notify(c.announce)
 			}
 			return err
@@ -198,7 +198,7 @@ func (c *Cluster) fenced(id int64) {
 		return
 	}
 	c.metrics.fenced.Inc()
-	c.Log.Error("another node took over: this one did not renew its membership in time", "node", id)
+	c.config.Log.Error("another node took over: this one did not renew its membership in time", "node", id)
 	wait.Notify(c.lost)
 }
 
@@ -213,10 +213,10 @@ func (c *Cluster) rejoin(ctx context.Context) bool {
 	c.until = time.Time{}
 	c.mu.Unlock()
 	stopping, cancel := context.WithTimeout(ctx, stopLimit)
-	err := c.Stop(stopping)
+	err := c.config.Stop(stopping)
 	cancel()
 	if err != nil {
-		c.Fail(fmt.Errorf("channels could not be stopped after another node took over: %w", err))
+		c.config.Fail(fmt.Errorf("channels could not be stopped after another node took over: %w", err))
 		return false
 	}
 	for {
@@ -230,7 +230,7 @@ func (c *Cluster) rejoin(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		c.Log.Warn("the node cannot join the cluster", "error", err)
+		c.config.Log.Warn("the node cannot join the cluster", "error", err)
 		wait.Sleep(ctx, beatEvery)
 	}
 }

@@ -119,7 +119,7 @@ type Config struct {
 
 // Cluster is this process's membership.
 type Cluster struct {
-	Config
+	config  Config
 	store   *store.DB
 	metrics *metrics
 
@@ -156,7 +156,7 @@ type Cluster struct {
 
 // New makes a node that has not joined. Member is what the databases need to be opened.
 func New(c Config) *Cluster {
-	return &Cluster{Config: c, lost: make(chan struct{}, 1), balance: make(chan struct{}, 1), announce: make(chan struct{}, 1),
+	return &Cluster{config: c, lost: make(chan struct{}, 1), balance: make(chan struct{}, 1), announce: make(chan struct{}, 1),
 		events: make(chan struct{}, 1), changes: make(chan struct{}, 1), nodes: map[int64]Node{}, changed: make(chan struct{})}
 }
 
@@ -168,7 +168,7 @@ func (c *Cluster) Member() *sqldb.Member {
 // Join makes the process a member. It renews the membership until Leave. Shards are acquired after Start.
 func (c *Cluster) Join(ctx context.Context, db *store.DB) error {
 	c.store = db
-	c.metrics = newMetrics(c.Metrics, c)
+	c.metrics = newMetrics(c.config.Metrics, c)
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
@@ -200,11 +200,11 @@ func (c *Cluster) checkKey(ctx context.Context) error {
 	var print []byte
 	err := c.conn.QueryRow(ctx, `WITH first AS (INSERT INTO cluster (one, shards, key_print) VALUES (1, $1, $2)
 		ON CONFLICT DO NOTHING RETURNING key_print)
-		SELECT key_print FROM first UNION ALL SELECT key_print FROM cluster LIMIT 1`, Shards, c.Keys[len(c.Keys)-1]).Scan(&print)
+		SELECT key_print FROM first UNION ALL SELECT key_print FROM cluster LIMIT 1`, Shards, c.config.Keys[len(c.config.Keys)-1]).Scan(&print)
 	if err != nil {
 		return fmt.Errorf("read the fingerprint of the secret key: %w", err)
 	}
-	if !HasKey(c.Keys, print) {
+	if !HasKey(c.config.Keys, print) {
 		return ErrOtherKey
 	}
 	nodes, err := runningNodes(ctx, c.conn)
@@ -212,7 +212,7 @@ func (c *Cluster) checkKey(ctx context.Context) error {
 		return err
 	}
 	for _, n := range nodes {
-		if !HasKey(n.Keys, c.Keys[0]) || !HasKey(c.Keys, n.Keys[0]) {
+		if !HasKey(n.Keys, c.config.Keys[0]) || !HasKey(c.config.Keys, n.Keys[0]) {
 			return fmt.Errorf("%w: node %d at %s", ErrSkippedKey, n.ID, n.URL)
 		}
 	}
@@ -238,7 +238,7 @@ func (c *Cluster) insert(ctx context.Context) error {
 	began := time.Now()
 	var id int64
 	err := c.conn.QueryRow(ctx, `INSERT INTO node (url, version, draining, keys, expires_at) VALUES ($1, $2, $3, $4, now() + $5)
-		RETURNING id`, c.URL, c.Version, c.Draining(), c.Keys, lease).Scan(&id)
+		RETURNING id`, c.config.URL, c.config.Version, c.Draining(), c.config.Keys, lease).Scan(&id)
 	if err != nil {
 		return fmt.Errorf("join the cluster: %w", err)
 	}
@@ -246,9 +246,9 @@ func (c *Cluster) insert(ctx context.Context) error {
 	c.until, c.beating = began.Add(lease), began
 	c.mu.Unlock()
 	c.id.Store(id)
-	c.Log.Info("joined the cluster", "node", id)
-	if c.Joined != nil {
-		c.Joined(id)
+	c.config.Log.Info("joined the cluster", "node", id)
+	if c.config.Joined != nil {
+		c.config.Joined(id)
 	}
 	return nil
 }
@@ -290,7 +290,8 @@ func (c *Cluster) awaitAddress(ctx context.Context, conn *pgx.Conn) error {
 		var taken *AddressTaken
 		left := 0
 		err := c.call(ctx, conn, func(ctx context.Context) error {
-			rows, err := conn.Query(ctx, `SELECT id, expires_at FROM node WHERE url = $1 AND id < $2 AND expires_at > now()`, c.URL, c.id.Load())
+			rows, err := conn.Query(ctx, `SELECT id, expires_at FROM node WHERE url = $1 AND id < $2 AND expires_at > now()`,
+				c.config.URL, c.id.Load())
 			if err != nil {
 				return err
 			}

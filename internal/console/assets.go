@@ -72,7 +72,7 @@ func isBuild(first string) bool {
 func (c *Console) serveAsset(w http.ResponseWriter, hr *http.Request, path string) {
 	a, err := c.assets()
 	if err != nil {
-		c.API.Refuse(w, hr, err)
+		c.config.API.Refuse(w, hr, err)
 		return
 	}
 	name, current := strings.CutPrefix(path, a.build+"/")

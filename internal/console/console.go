@@ -36,7 +36,7 @@ type Config struct {
 
 // Console handles all paths: its own, and those of the API.
 type Console struct {
-	Config
+	config  Config
 	assets  func() (*assets, error) // built on first use, because most servers in tests never need them
 	page    asset.Page
 	api     http.Handler // for signed-in browsers
@@ -49,7 +49,7 @@ func New(c Config) (*Console, error) {
 		return nil, err
 	}
 	assets := sync.OnceValues(func() (*assets, error) { return newAssets(embedded) })
-	s := &Console{Config: c, assets: assets, page: asset.Page(page), origins: http.NewCrossOriginProtection()}
+	s := &Console{config: c, assets: assets, page: asset.Page(page), origins: http.NewCrossOriginProtection()}
 	if c.PublicURL != "" {
 		if err := s.origins.AddTrustedOrigin(c.PublicURL); err != nil {
 			return nil, err
@@ -68,13 +68,13 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	path, own := strings.CutPrefix(hr.URL.Path, "/console/")
 	switch {
 	case own:
-		c.API.Begin(w, hr)
+		c.config.API.Begin(w, hr)
 		c.serve(w, hr, path)
 	case hr.URL.Path == "/console", hr.URL.Path == "/" && wantsPage(hr):
-		c.API.Begin(w, hr)
+		c.config.API.Begin(w, hr)
 		http.Redirect(w, hr, "/console/", http.StatusSeeOther)
 	default:
-		c.API.ServeHTTP(w, hr)
+		c.config.API.ServeHTTP(w, hr)
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *Console) serveAPI(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	if err := c.checkOrigin(hr); err != nil {
-		c.API.Refuse(w, hr, err)
+		c.config.API.Refuse(w, hr, err)
 		return
 	}
 	// An open stream does not extend the session: a page left open must not stay signed in forever.
@@ -136,7 +136,7 @@ func (c *Console) checkOrigin(hr *http.Request) error {
 		return errForeign
 	}
 	// A proxy may change the Host header, so the public URL is accepted too.
-	if origin := hr.Header.Get("Origin"); origin != "" && origin != c.PublicURL {
+	if origin := hr.Header.Get("Origin"); origin != "" && origin != c.config.PublicURL {
 		if u, err := url.Parse(origin); err != nil || u.Host != hr.Host {
 			return errForeign
 		}

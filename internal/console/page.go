@@ -71,7 +71,7 @@ func isPage(address string) bool {
 // redirected to the sign-in page: here if that is certain, else by the script.
 func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first string) {
 	if !isRead(hr) {
-		c.API.RefuseMethod(w, hr, "GET, HEAD")
+		c.config.API.RefuseMethod(w, hr, "GET, HEAD")
 		return
 	}
 	h := w.Header()
@@ -92,7 +92,7 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 		page, err = c.page.Fill(v.values())
 	}
 	if err != nil {
-		c.API.Refuse(w, hr, err)
+		c.config.API.Refuse(w, hr, err)
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -121,9 +121,9 @@ func (c *Console) viewFor(hr *http.Request, role parley.Role) (view, error) {
 	}
 	first := start{Base: "/console/" + v.Build + "/", Lang: v.Lang, Role: role}
 	if role != "" { // strangers do not learn what runs here; the scripts ask once they are signed in
-		first.Version, first.Mode = c.Version, c.Mode
+		first.Version, first.Mode = c.config.Version, c.config.Mode
 		v.Band = "sandbox"
-		if c.Live != nil && c.Live() {
+		if c.config.Live != nil && c.config.Live() {
 			v.Band = "live"
 		}
 		v.Title = strings.ToUpper(v.Band) + " · Parley"
@@ -165,17 +165,17 @@ const manifest = `{"id":"/console/","name":"Parley","lang":%[1]q,"start_url":"/c
 func (c *Console) serveManifest(w http.ResponseWriter, hr *http.Request) {
 	session, err := c.session(hr.Context(), hr)
 	if err != nil && !errors.Is(err, errSignedOut) {
-		c.API.Refuse(w, hr, err)
+		c.config.API.Refuse(w, hr, err)
 		return
 	}
 	v, err := c.viewFor(hr, session.Role)
 	if err != nil {
-		c.API.Refuse(w, hr, err)
+		c.config.API.Refuse(w, hr, err)
 		return
 	}
 	texts, err := readTexts(v.Lang)
 	if err != nil {
-		c.API.Refuse(w, hr, err)
+		c.config.API.Refuse(w, hr, err)
 		return
 	}
 	icon := fmt.Sprintf(`{"src":"/console/%s/icon_%s.svg","sizes":"any","type":"image/svg+xml"}`, v.Build, v.Band)

@@ -50,7 +50,7 @@ func (c *Console) session(ctx context.Context, hr *http.Request) (parley.Ticket,
 		}
 		hash = parley.HashTicket(secret)
 	}
-	t, err := c.Store.Ticket(ctx, hash)
+	t, err := c.config.Store.Ticket(ctx, hash)
 	if errors.Is(err, parley.ErrNotFound) || err == nil && (t.Purpose != parley.SessionTicket || !t.Active(time.Now())) {
 		return parley.Ticket{}, errSignedOut
 	}
@@ -67,18 +67,18 @@ func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	until := earlier(now.Add(sessionLife), t.SessionEnd())
-	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, until, c.useOf(hr, now)) })
+	err = c.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, until, c.useOf(hr, now)) })
 	switch {
 	case err == nil:
 		setSession(w, hr, secretOf(hr))
 	case !errors.Is(err, parley.ErrNotFound) && ctx.Err() == nil: // the session ended just now, or the caller left
-		c.Log.Warn("cannot extend a console session", "error", err)
+		c.config.Log.Warn("cannot extend a console session", "error", err)
 	}
 }
 
 // useOf says who uses a session now.
 func (c *Console) useOf(hr *http.Request, now time.Time) parley.TokenUse {
-	from, userAgent := c.API.Caller(hr)
+	from, userAgent := c.config.API.Caller(hr)
 	return parley.TokenUse{At: now, From: from, UserAgent: userAgent}
 }
 
@@ -86,7 +86,7 @@ func (c *Console) useOf(hr *http.Request, now time.Time) parley.TokenUse {
 func (c *Console) audit(
 	ctx context.Context, tx *store.Tx, action string, session parley.Ticket, w http.ResponseWriter, hr *http.Request,
 ) error {
-	from, _ := c.API.Caller(hr)
+	from, _ := c.config.API.Caller(hr)
 	return tx.AddAudit(ctx, parley.AuditEntry{
 		At: time.Now(), Action: action, Object: session.SessionID(), Address: from, Request: w.Header().Get("X-Request-Id"),
 		Actor: parley.Actor{Kind: parley.ActorSession, ID: session.SessionID(), Name: session.Name, Role: session.Role},
@@ -114,12 +114,12 @@ func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 		case http.MethodDelete:
 			done, err = "Signed out", c.signOut(w, hr)
 		default:
-			c.API.RefuseMethod(w, hr, "DELETE, POST")
+			c.config.API.RefuseMethod(w, hr, "DELETE, POST")
 			return
 		}
 	}
 	if err != nil {
-		c.API.Refuse(w, hr, err)
+		c.config.API.Refuse(w, hr, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -155,9 +155,9 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (other *parley
 			"This browser does not store secure cookies here. Open the console over https, or on the server itself at http://localhost.")
 	}
 	ctx, now := hr.Context(), time.Now()
-	link, err := c.Store.Ticket(ctx, parley.HashTicket(in.Ticket))
+	link, err := c.config.Store.Ticket(ctx, parley.HashTicket(in.Ticket))
 	if errors.Is(err, parley.ErrNotFound) || err == nil && link.Purpose != parley.SignInTicket {
-		return nil, cmp.Or(c.API.CountFailure(hr), error(parley.Errorf(parley.Unauthenticated,
+		return nil, cmp.Or(c.config.API.CountFailure(hr), error(parley.Errorf(parley.Unauthenticated,
 			"This sign-in link does not belong to this server. Create one with: parley open")))
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (other *parley
 	ticket.Role, ticket.Name, ticket.Token, ticket.Parent, ticket.EndsAt = link.Role, link.Name, link.Token, link.Parent, link.EndsAt
 	ticket.LastUse = c.useOf(hr, now)
 	ticket.ExpiresAt = earlier(ticket.ExpiresAt, ticket.SessionEnd())
-	err = c.Store.Tx(ctx, func(tx *store.Tx) error {
+	err = c.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.UseTicket(ctx, link.Hash, now); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (other *parley
 		return nil, err
 	}
 	setSession(w, hr, session)
-	c.Log.Info("signed in to the console", "session", ticket.SessionID(), "role", ticket.Role)
+	c.config.Log.Info("signed in to the console", "session", ticket.SessionID(), "role", ticket.Role)
 	return nil, nil
 }
 
@@ -202,7 +202,7 @@ func isSamePerson(own, link parley.Ticket) bool {
 // whyRefused explains why a link of this server no longer works. That is no guess, so it does not count as
 // a failed authentication.
 func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
-	t, err := c.Store.Ticket(ctx, hash)
+	t, err := c.config.Store.Ticket(ctx, hash)
 	switch {
 	case err != nil && !errors.Is(err, parley.ErrNotFound):
 		return err
@@ -214,7 +214,7 @@ func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
 }
 
 func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) error {
-	err := c.Store.Tx(hr.Context(), func(tx *store.Tx) error { return c.endSession(hr.Context(), tx, w, hr, time.Now()) })
+	err := c.config.Store.Tx(hr.Context(), func(tx *store.Tx) error { return c.endSession(hr.Context(), tx, w, hr, time.Now()) })
 	if err == nil {
 		http.SetCookie(w, newCookie(secureCookie, "", -1))
 		http.SetCookie(w, newCookie(localCookie, "", -1))

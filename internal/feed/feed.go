@@ -64,7 +64,7 @@ type Config struct {
 
 // Feed follows the event log, once for all readers.
 type Feed struct {
-	Config
+	config     Config
 	live       bus.Topic[[]Item]
 	subscribed chan struct{} // the log is followed again
 	closed     chan struct{}
@@ -88,13 +88,13 @@ type Item struct {
 // New returns a feed. Before Run, readers get only what is already in the store.
 func New(c Config) *Feed {
 	f := &Feed{
-		Config: c, subscribed: make(chan struct{}, 1), closed: make(chan struct{}), readers: map[*Reader]struct{}{},
+		config: c, subscribed: make(chan struct{}, 1), closed: make(chan struct{}), readers: map[*Reader]struct{}{},
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_feed_readers", Help: "Readers of the event log that are open now."}),
 		cutOff: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_feed_cut_off_total", Help: "Readers of the event log that fell behind and were cut off."}),
 	}
-	f.Buffer = cmp.Or(f.Buffer, defaultBuffer)
+	f.config.Buffer = cmp.Or(f.config.Buffer, defaultBuffer)
 	f.close = sync.OnceFunc(func() { close(f.closed) })
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(f.open, f.cutOff)
@@ -124,7 +124,7 @@ func (f *Feed) Decrypt(e *parley.Event) {
 	if e.Encrypted == nil || e.Type == parley.ChannelPairing && parley.PairingEnded(e.Data, time.Now()) {
 		return
 	}
-	text, err := f.Keyring.Decrypt(e.Encrypted, parley.EventTextContext(e.Channel))
+	text, err := f.config.Keyring.Decrypt(e.Encrypted, parley.EventTextContext(e.Channel))
 	if err != nil {
 		return
 	}
@@ -141,6 +141,9 @@ func (f *Feed) Decrypt(e *parley.Event) {
 		e.Message = &opened
 	}
 }
+
+// RenderPlain renders an event as streams show it: with links to files that need a token.
+func (f *Feed) RenderPlain(e *parley.Event) ([]byte, error) { return f.Render(e, f.config.Links.Plain) }
 
 // Render writes the body of an event, with links to its file.
 func (f *Feed) Render(e *parley.Event, linkTo parley.MediaLink) ([]byte, error) {
@@ -159,13 +162,13 @@ func (f *Feed) Run(ctx context.Context) {
 			}
 			continue
 		}
-		added := f.Store.EventAdded() // before reading, so that no later event is missed
+		added := f.config.Store.EventAdded() // before reading, so that no later event is missed
 		err := f.publish(ctx)
 		if ctx.Err() == nil && (err != nil) != broken { // once, not with every look
 			if broken = err != nil; broken {
-				f.Log.Error("the event log cannot be read: streams are stopped", "error", err)
+				f.config.Log.Error("the event log cannot be read: streams are stopped", "error", err)
 			} else {
-				f.Log.Info("the event log can be read again")
+				f.config.Log.Info("the event log can be read again")
 			}
 		}
 		if err != nil {
@@ -193,7 +196,7 @@ func (f *Feed) publish(ctx context.Context) error {
 		f.mu.Lock()
 		at := f.cursor
 		f.mu.Unlock()
-		events, reached, err := f.Store.Events(ctx, at, parley.EventFilter{}, pageSize)
+		events, reached, err := f.config.Store.Events(ctx, at, parley.EventFilter{}, pageSize)
 		if err != nil {
 			return fmt.Errorf("read the event log: %w", err)
 		}
@@ -215,9 +218,9 @@ func (f *Feed) publish(ctx context.Context) error {
 func (f *Feed) render(events []parley.Event) []Item {
 	items := make([]Item, 0, len(events))
 	for i := range events {
-		body, err := f.Render(&events[i], f.Links.Plain)
+		body, err := f.RenderPlain(&events[i])
 		if err != nil {
-			f.Log.Error("an event cannot be encoded", "event", string(events[i].ID), "error", err)
+			f.config.Log.Error("an event cannot be encoded", "event", string(events[i].ID), "error", err)
 			continue
 		}
 		items = append(items, Item{Event: events[i], Body: body})
@@ -229,7 +232,7 @@ func (f *Feed) render(events []parley.Event) []Item {
 func (f *Feed) subscribe(at int64) (live <-chan []Item, leave func(), from int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	live, leave = f.live.Subscribe(f.Buffer)
+	live, leave = f.live.Subscribe(f.config.Buffer)
 	if !f.following {
 		f.following, f.cursor = true, at
 		wait.Notify(f.subscribed)

@@ -123,7 +123,7 @@ func (r *Reader) usePage(items []Item, open bool) {
 // catchUp reads a page from the store; a page without accepted events is also read. It subscribes only near the end:
 // before, live pages would only fill its buffer.
 func (r *Reader) catchUp(ctx context.Context) error {
-	events, reached, err := r.feed.Store.Events(ctx, r.cursor, r.filter, pageSize)
+	events, reached, err := r.feed.config.Store.Events(ctx, r.cursor, r.filter, pageSize)
 	if ctx.Err() != nil { // however the driver reports that
 		return ctx.Err()
 	}
@@ -133,7 +133,7 @@ func (r *Reader) catchUp(ctx context.Context) error {
 	nothingLeft := reached == r.cursor
 	near := false
 	if r.live == nil && len(events) < pageSize/2 {
-		last, err := r.feed.Store.LastEvent(ctx)
+		last, err := r.feed.config.Store.LastEvent(ctx)
 		if err != nil {
 			return fmt.Errorf("read the event log: %w", err)
 		}

@@ -45,8 +45,8 @@ var schemas = sdk.NewSchemaCache()
 
 // tools is what the tools of one client share.
 type tools struct {
-	Config
-	ended <-chan struct{} // closed when the caller is gone; nil: never before the call's own context
+	config Config
+	ended  <-chan struct{} // closed when the caller is gone; nil: never before the call's own context
 }
 
 func newServer(c Config, ended <-chan struct{}) *sdk.Server {

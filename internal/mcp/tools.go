@@ -23,7 +23,7 @@ func (t *tools) add(s *sdk.Server) {
 	read := func(title string) *sdk.ToolAnnotations {
 		return &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
 	}
-	if !t.Admin {
+	if !t.config.Admin {
 		sdk.AddTool(s, &sdk.Tool{Name: "list_chats", Annotations: read("List chats"),
 			Description: "List the chats of a channel, the one with the newest message first."}, bounded(t, t.listChats))
 	}
@@ -37,11 +37,11 @@ func (t *tools) add(s *sdk.Server) {
 	sdk.AddTool(s, &sdk.Tool{Name: "wait_for_reply", Annotations: read("Wait for a reply"),
 		Description: "Wait until a contact writes, or anyone in a group. After a message that you sent, pass its id as after: " +
 			"a reply that came in the meantime is returned at once."}, bounded(t, t.waitForReply))
-	if t.Admin || t.Sending == ReadOnly {
+	if t.config.Admin || t.config.Sending == ReadOnly {
 		return
 	}
 	where := ""
-	if t.Sending == SandboxOnly {
+	if t.config.Sending == SandboxOnly {
 		where = " Only channels of the sandbox may send: their phones are simulated."
 	}
 	sdk.AddTool(s, &sdk.Tool{Name: "send_message",
@@ -103,7 +103,7 @@ func (m *apiMessage) view(chat parley.ContactID) message {
 
 // ofChannel is the API for a channel; empty: that of the token.
 func (t *tools) ofChannel(channel string) *client.Client {
-	api := *t.API
+	api := *t.config.API
 	api.Channel = cmp.Or(channel, api.Channel)
 	return &api
 }
@@ -201,8 +201,8 @@ func (t *tools) readChat(ctx context.Context, in readChatIn) (messagesOut, error
 func (t *tools) history(ctx context.Context, channel string, chat parley.ContactID, limit string) ([]message, error) {
 	var records []apiMessage
 	var err error
-	if t.Admin {
-		_, err = t.API.Get(ctx, "/api/manage/messages", queryOf("channel", channel, "contact", string(chat), "limit", limit), &records)
+	if t.config.Admin {
+		_, err = t.config.API.Get(ctx, "/api/manage/messages", queryOf("channel", channel, "contact", string(chat), "limit", limit), &records)
 	} else {
 		_, err = t.ofChannel(channel).Get(ctx, "/api/chat/detail", queryOf(fieldOf(chat), string(chat), "limit", limit), &records)
 	}
@@ -231,7 +231,7 @@ type searchIn struct {
 
 func (t *tools) searchMessages(ctx context.Context, in searchIn) (messagesOut, error) {
 	api, path := t.ofChannel(in.Channel), "/api/messages"
-	if t.Admin {
+	if t.config.Admin {
 		path = "/api/manage/messages"
 	}
 	query := queryOf("channel", in.Channel, "text", in.Text, "contact", in.Contact, "direction", in.Direction, "status", in.Status,
@@ -265,15 +265,15 @@ type healthOut struct {
 
 func (t *tools) channelHealth(ctx context.Context, in healthIn) (out healthOut, err error) {
 	out.Channels = []health{}
-	if t.Admin && in.Channel == "" {
-		r, err := t.API.Get(ctx, client.Path("channels"), queryOf("limit", "50", "sort", "attention"), &out.Channels)
+	if t.config.Admin && in.Channel == "" {
+		r, err := t.config.API.Get(ctx, client.Path("channels"), queryOf("limit", "50", "sort", "attention"), &out.Channels)
 		if err == nil {
 			out.Total = r.Meta.Total
 		}
 		return out, err
 	}
 	path := "/api/channel/health"
-	if t.Admin {
+	if t.config.Admin {
 		path = client.Path("channels", in.Channel)
 	}
 	var one health
@@ -301,7 +301,7 @@ func (t *tools) sendMessage(ctx context.Context, in sendIn) (out sendOut, err er
 	if err != nil {
 		return out, err
 	}
-	if t.Sending == SandboxOnly {
+	if t.config.Sending == SandboxOnly {
 		if err := t.checkSandbox(ctx, in.Channel); err != nil {
 			return out, err
 		}
@@ -363,7 +363,7 @@ func (t *tools) waitForReply(ctx context.Context, in waitIn) (waitOut, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
 	api, path, ids := t.ofChannel(in.Channel), client.EventsPath, []string{string(chat)}
-	if t.Admin {
+	if t.config.Admin {
 		path = client.AllEventsPath
 	} else if !chat.IsGroup() {
 		ids = api.Spellings(ctx, string(chat))
