@@ -25,7 +25,7 @@ func (s *server) program() api.Program {
 		DataDir:      string(s.cfg.DataDir),
 		Settings:     s.cfg.Settings,
 		EventLife:    cmp.Or(s.cfg.EventLife, gateway.DefaultEventRetention),
-		OTPLife:      s.otp.Retention,
+		OTPLife:      s.otp.Retention(),
 		DatabaseSize: s.data.Store.Size,
 		Doctor:       s.examine,
 		Attention:    s.attention,

@@ -129,7 +129,7 @@ func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
 	code := randomCode(rand.Reader, r.alphabet(), r.Length)
 	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: r.Channel.Code, Contact: r.Contact, CreatedAt: now, ExpiresAt: now.Add(r.TTL)}
 	c.Hash = hashCode(i.digest, i.peppers[0], c, code)
-	c.Encrypted = i.Keyring.Encrypt([]byte(codeText(code, r.Name, r.TTL)), string(c.ID))
+	c.Encrypted = i.config.Keyring.Encrypt([]byte(codeText(code, r.Name, r.TTL)), string(c.ID))
 	shown := codeText(strings.Repeat(maskChar, r.Length), r.Name, r.TTL)
 	return &NewCode{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, request: r, release: release}, nil
 }
@@ -137,14 +137,14 @@ func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
 // checkLimits checks the limits before a code is made, and returns the priority of its message. Store checks them again;
 // this first check keeps rejected requests out of transactions.
 func (i *Issuer) checkLimits(ctx context.Context, r CodeRequest, now time.Time) (parley.Priority, error) {
-	if _, _, err := i.checkContact(ctx, i.Store, r.Channel.Code, r.Contact, now); err != nil {
+	if _, _, err := i.checkContact(ctx, i.config.Store, r.Channel.Code, r.Contact, now); err != nil {
 		return 0, err
 	}
 	limits := i.limitsStrangers(r)
 	if _, pace := r.Channel.Pace(); pace == 0 && !limits {
 		return parley.PriorityKnown, nil // without a pace, priorities make no difference
 	}
-	known, err := i.Store.KnowsContact(ctx, r.Channel.Code, r.Contact)
+	known, err := i.config.Store.KnowsContact(ctx, r.Channel.Code, r.Contact)
 	if err != nil {
 		return 0, err
 	}
@@ -152,7 +152,7 @@ func (i *Issuer) checkLimits(ctx context.Context, r CodeRequest, now time.Time) 
 		return parley.PriorityKnown, nil
 	}
 	if limits {
-		s, err := i.checkStranger(ctx, i.Store, r, now)
+		s, err := i.checkStranger(ctx, i.config.Store, r, now)
 		if err == errMustPause {
 			if err = i.pause(ctx, r.Channel.Code, s, now); err == nil {
 				err = pauseError(now)
@@ -172,7 +172,7 @@ func (n *NewCode) Close(ctx context.Context) {
 		return
 	}
 	if err := n.issuer.pause(ctx, n.Code.Channel, *n.mustPause, n.Code.CreatedAt); err != nil {
-		n.issuer.Log.Error("pause codes to strangers", "channel", n.Code.Channel, "error", err)
+		n.issuer.config.Log.Error("pause codes to strangers", "channel", n.Code.Channel, "error", err)
 	}
 }
 
@@ -258,7 +258,7 @@ func (i *Issuer) checkContact(
 
 // correct removes times in the future from a ledger.
 func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) error {
-	return i.Store.Tx(ctx, func(tx *store.Tx) error {
+	return i.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		l, err := tx.Ledger(ctx, of.Channel, of.Contact)
 		if err != nil || l.Code.ID == "" || !l.Correct(now) {
 			return err

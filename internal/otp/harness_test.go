@@ -34,8 +34,8 @@ func newBench(t testing.TB, path string, change ...func(*Config)) *bench {
 		t.Fatal(err)
 	}
 	b.open(keyring, change...)
-	t.Cleanup(func() { b.Store.Close() })
-	b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
+	t.Cleanup(func() { b.config.Store.Close() })
+	b.must(b.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		for _, code := range []parley.ChannelCode{main, other} {
 			if err := tx.AddChannel(t.Context(), parley.Channel{Code: code, Name: "Acme", Network: parley.Sandbox}); err != nil {
 				return err
@@ -60,8 +60,8 @@ func (b *bench) open(keyring *encrypt.Keyring, change ...func(*Config)) {
 
 func (b *bench) restart(change ...func(*Config)) {
 	b.t.Helper()
-	b.must(b.Store.Close())
-	b.open(b.Keyring, change...)
+	b.must(b.config.Store.Close())
+	b.open(b.config.Keyring, change...)
 }
 
 func (b *bench) must(err error) {
@@ -95,11 +95,11 @@ func (b *bench) request(o CodeRequest) (string, *NewCode, error) {
 		return "", nil, err
 	}
 	defer issue.Close(context.Background())
-	err = b.Store.Tx(context.Background(), func(tx *store.Tx) error { return issue.Store(context.Background(), tx) })
+	err = b.config.Store.Tx(context.Background(), func(tx *store.Tx) error { return issue.Store(context.Background(), tx) })
 	if err != nil {
 		return "", nil, err
 	}
-	text, err := b.Keyring.Decrypt(issue.Code.Encrypted, string(issue.Code.ID))
+	text, err := b.config.Keyring.Decrypt(issue.Code.Encrypted, string(issue.Code.ID))
 	if err != nil {
 		return "", nil, err
 	}
@@ -141,7 +141,7 @@ func wrong(code string) string {
 // events lists the published events, as "type reason".
 func (b *bench) events() []string {
 	b.t.Helper()
-	published, _, err := b.Store.Events(b.t.Context(), 0, parley.EventFilter{}, 1000)
+	published, _, err := b.config.Store.Events(b.t.Context(), 0, parley.EventFilter{}, 1000)
 	b.must(err)
 	var events []string
 	for _, e := range published {

@@ -51,7 +51,7 @@ type Config struct {
 
 // Issuer makes and validates codes and links. Its methods may be called from several goroutines.
 type Issuer struct {
-	Config
+	config  Config
 	peppers [][]byte         // keys of the hashes: the first for new codes, all for validating
 	digest  func() hash.Hash // for comparing codes; tests count its work
 	metrics metrics
@@ -67,13 +67,16 @@ func New(c Config) *Issuer {
 		c.ClockTrusted = func() bool { return true }
 	}
 	c.Retention = max(c.Retention, parley.OTPGuesses.Window)
-	return &Issuer{Config: c, peppers: c.Keyring.Derive("one-time codes"), digest: sha256.New,
+	return &Issuer{config: c, peppers: c.Keyring.Derive("one-time codes"), digest: sha256.New,
 		metrics: newMetrics(c.Metrics), tx: c.Store.Tx, reserved: map[reservation]int{}, unsure: map[parley.OTPID]time.Time{}}
 }
 
+// Retention is how long codes and links are stored after they expired.
+func (i *Issuer) Retention() time.Duration { return i.config.Retention }
+
 // now is the time on a channel's clock, in the precision of the store.
 func (i *Issuer) now(channel parley.ChannelCode) time.Time {
-	return i.Now(channel).UTC().Truncate(time.Millisecond)
+	return i.config.Now(channel).UTC().Truncate(time.Millisecond)
 }
 
 const (
@@ -92,7 +95,7 @@ func (i *Issuer) Run(ctx context.Context) error {
 	expired := map[parley.ChannelCode]time.Time{}
 	for ticks := 0; ; ticks++ {
 		if err := i.maintain(ctx, expired, ticks%int(purgeEvery/expireEvery) == 1); err != nil && ctx.Err() == nil {
-			i.Log.Error("expire and purge one-time codes", "error", err)
+			i.config.Log.Error("expire and purge one-time codes", "error", err)
 		}
 		select {
 		case <-ticker.C:
@@ -104,18 +107,18 @@ func (i *Issuer) Run(ctx context.Context) error {
 
 // maintain expires and purges the codes of all channels. expired holds the time up to which those of a channel expired.
 func (i *Issuer) maintain(ctx context.Context, expired map[parley.ChannelCode]time.Time, purge bool) error {
-	channels, err := i.Store.Channels(ctx)
+	channels, err := i.config.Store.Channels(ctx)
 	if err != nil {
 		return fmt.Errorf("list channels: %w", err)
 	}
 	for _, c := range channels {
-		if i.Owns != nil && !i.Owns(c.Code) {
+		if i.config.Owns != nil && !i.config.Owns(c.Code) {
 			delete(expired, c.Code)
 			continue
 		}
 		now := i.now(c.Code)
 		if last, seen := expired[c.Code]; !seen || now.Before(last) { // the clock may have been ahead
-			if err := i.Store.Tx(ctx, func(tx *store.Tx) error { return tx.CorrectOTPTimes(ctx, c.Code, now) }); err != nil {
+			if err := i.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.CorrectOTPTimes(ctx, c.Code, now) }); err != nil {
 				return fmt.Errorf("correct times of %s: %w", c.Code, err)
 			}
 		}
@@ -123,10 +126,10 @@ func (i *Issuer) maintain(ctx context.Context, expired map[parley.ChannelCode]ti
 			return fmt.Errorf("expire codes of %s: %w", c.Code, err)
 		}
 		expired[c.Code] = now // also after the clock was set back
-		if !purge || !i.ClockTrusted() {
+		if !purge || !i.config.ClockTrusted() {
 			continue
 		}
-		if err := i.purge(ctx, c.Code, now.Add(-i.Retention)); err != nil {
+		if err := i.purge(ctx, c.Code, now.Add(-i.config.Retention)); err != nil {
 			return fmt.Errorf("purge codes of %s: %w", c.Code, err)
 		}
 	}
@@ -136,11 +139,11 @@ func (i *Issuer) maintain(ctx context.Context, expired map[parley.ChannelCode]ti
 // expire expires codes and links of a channel, and publishes that. Codes that expired before after are done already.
 func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, now time.Time) error {
 	for {
-		if due, err := i.Store.OTPsDue(ctx, channel, after, now); err != nil || !due {
+		if due, err := i.config.Store.OTPsDue(ctx, channel, after, now); err != nil || !due {
 			return err
 		}
 		var expired int
-		err := i.Store.Tx(ctx, func(tx *store.Tx) error {
+		err := i.config.Store.Tx(ctx, func(tx *store.Tx) error {
 			codes, err := tx.ExpireCodes(ctx, channel, after, now, purgeBatch)
 			if err != nil {
 				return err
@@ -185,7 +188,7 @@ func publish(
 func (i *Issuer) purge(ctx context.Context, channel parley.ChannelCode, before time.Time) error {
 	for {
 		var n int
-		err := i.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		err := i.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.PurgeOTPs(ctx, channel, before, purgeBatch)
 			return err
 		})

@@ -71,7 +71,7 @@ func TestHashOfAnotherRow(t *testing.T) {
 	code := b.code(main, ayu)
 	b.code(main, budi)
 	b.code(other, ayu)
-	b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
+	b.must(b.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		from, err := tx.Ledger(t.Context(), main, ayu)
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func TestRace(t *testing.T) {
 	if got := all(budi, wrong(b.code(main, budi))); got[parley.OTPStatusInvalid] != 4 || got[parley.OTPStatusLocked] != many-4 {
 		t.Errorf("with a wrong code: %v", got)
 	}
-	l, err := b.Store.Ledger(t.Context(), main, budi)
+	l, err := b.config.Store.Ledger(t.Context(), main, budi)
 	b.must(err)
 	if l.Code.Tries != 5 || len(l.Wrong) != 5 {
 		t.Errorf("%d tries and %d wrong ones were counted", l.Code.Tries, len(l.Wrong))
@@ -194,12 +194,12 @@ func TestMaintenance(t *testing.T) {
 		b.code(other, budi)
 		link := parley.OTPLink{ID: parley.NewLinkID(), Channel: main, Contact: budi, Hash: []byte{1}, CreatedAt: b.now(main),
 			ExpiresAt: b.now(main).Add(time.Hour)}
-		b.must(b.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddLink(ctx, link) }))
+		b.must(b.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddLink(ctx, link) }))
 
 		b.advance(main, 5*time.Minute) // of one channel only
 		time.Sleep(2 * time.Second)
 		b.wantsEvents("otp.expired")
-		l, err := b.Store.Ledger(ctx, main, ayu)
+		l, err := b.config.Store.Ledger(ctx, main, ayu)
 		b.must(err)
 		if l.Code.Status != parley.OTPStatusExpired || l.Code.Encrypted != nil {
 			t.Errorf("the code is %+v", l.Code)
@@ -219,14 +219,14 @@ func TestMaintenance(t *testing.T) {
 		later(22 * time.Hour)
 		b.wants(main, ayu, code, parley.OTPStatusExpired, 0)
 		later(2 * time.Hour)
-		if l, err := b.Store.Ledger(ctx, main, ayu); err != nil || l.Code.ID != "" {
+		if l, err := b.config.Store.Ledger(ctx, main, ayu); err != nil || l.Code.ID != "" {
 			t.Errorf("a day after its end there is %+v, %v", l, err)
 		}
 		if try := b.try(main, ayu, code); try != (parley.OTPTry{Status: parley.OTPStatusInvalid}) {
 			t.Errorf("a forgotten code: %+v", try)
 		}
 		later(2 * time.Hour)
-		if _, err := b.Store.Link(ctx, link.ID); !errors.Is(err, parley.ErrNotFound) {
+		if _, err := b.config.Store.Link(ctx, link.ID); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("the link: %v", err)
 		}
 	})
@@ -242,7 +242,7 @@ func TestPurgeWaitsForATrustedClock(t *testing.T) {
 		time.Sleep(48 * time.Hour)
 		for _, trusted = range []bool{false, true} {
 			b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
-			if l, err := b.Store.Ledger(t.Context(), main, ayu); err != nil || (l.Code.ID == "") != trusted {
+			if l, err := b.config.Store.Ledger(t.Context(), main, ayu); err != nil || (l.Code.ID == "") != trusted {
 				t.Errorf("with a clock that is trusted (%t): %+v, %v", trusted, l.Code, err)
 			}
 		}
@@ -309,7 +309,7 @@ func TestLimitOverAllChannels(t *testing.T) {
 		var channels []parley.ChannelCode
 		for i := range 5 {
 			channels = append(channels, parley.ChannelCode(fmt.Sprintf("c%d", i)))
-			b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
+			b.must(b.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 				return tx.AddChannel(t.Context(), parley.Channel{Code: channels[i], Name: "Acme", Network: parley.Sandbox})
 			}))
 		}
@@ -387,7 +387,7 @@ func TestNothingIsLeftOfACode(t *testing.T) {
 			b.wants(main, o.Contact, code, parley.OTPStatusApproved, 0)
 		}
 	}
-	b.must(b.Store.Close())
+	b.must(b.config.Store.Close())
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	b.must(err)
 	size := 0

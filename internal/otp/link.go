@@ -78,7 +78,7 @@ func (i *Issuer) NewLink(r LinkRequest) (NewLink, error) {
 	prompt := fill(messages.Prompt, code, r.Name)
 	l.Address, l.AppURI = chatLink(r.Channel.Number, prompt), appURI(r.Channel.Number, prompt)
 	if r.Channel.Network == parley.Sandbox {
-		l.Encrypted = i.Keyring.Encrypt([]byte(prompt), parley.PromptContext(l.ID))
+		l.Encrypted = i.config.Keyring.Encrypt([]byte(prompt), parley.PromptContext(l.ID))
 		l.Address = phoneLink(r.Base, r.Contact, r.Channel.Code, prompt, ticket(i.peppers[0], l.ID))
 	}
 	return l, nil
@@ -147,7 +147,7 @@ func (i *Issuer) Prompt(l parley.OTPLink) (string, error) {
 	if l.Encrypted == nil {
 		return "", parley.ErrNotFound
 	}
-	prompt, err := i.Keyring.Decrypt(l.Encrypted, parley.PromptContext(l.ID))
+	prompt, err := i.config.Keyring.Decrypt(l.Encrypted, parley.PromptContext(l.ID))
 	if err != nil {
 		return "", fmt.Errorf("decrypt the prompt of %s: %w", l.ID, err)
 	}

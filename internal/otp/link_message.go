@@ -87,8 +87,8 @@ const (
 func (i *Issuer) spellings(
 	ctx context.Context, channel parley.ChannelCode, sender parley.ContactID, matches []match,
 ) ([]parley.ContactID, error) {
-	all, err := i.Store.Spellings(ctx, channel, sender)
-	if err != nil || i.LookUpNumber == nil {
+	all, err := i.config.Store.Spellings(ctx, channel, sender)
+	if err != nil || i.config.LookUpNumber == nil {
 		return all, err
 	}
 	for _, h := range matches {
@@ -98,10 +98,10 @@ func (i *Issuer) spellings(
 		}
 		limited, cancel := context.WithTimeout(ctx, lookUpTimeout)
 		defer cancel()
-		if err := i.LookUpNumber(limited, channel, asked); err != nil {
-			i.Log.Warn("look up the number of a login link", "channel", channel, "link", h.link.ID, "error", err)
+		if err := i.config.LookUpNumber(limited, channel, asked); err != nil {
+			i.config.Log.Warn("look up the number of a login link", "channel", channel, "link", h.link.ID, "error", err)
 		}
-		return i.Store.Spellings(ctx, channel, sender)
+		return i.config.Store.Spellings(ctx, channel, sender)
 	}
 	return all, nil
 }
@@ -133,7 +133,7 @@ func (i *Issuer) findMatches(ctx context.Context, channel parley.ChannelCode, te
 			hashes = append(hashes, hash)
 		}
 	}
-	links, err := i.Store.LinksByHash(ctx, channel, hashes)
+	links, err := i.config.Store.LinksByHash(ctx, channel, hashes)
 	if err != nil {
 		return nil, fmt.Errorf("look up login links: %w", err)
 	}
@@ -211,7 +211,7 @@ func (i *Issuer) replyTo(
 		return &Reply{try.From, parley.Text{Body: text}}, nil
 	}
 	return &Reply{try.From, parley.Secret{
-		Shown: fill(template, mask, h.link.Name), OTP: h.link.ID, Encrypted: i.Keyring.Encrypt([]byte(text), string(h.link.ID)),
+		Shown: fill(template, mask, h.link.Name), OTP: h.link.ID, Encrypted: i.config.Keyring.Encrypt([]byte(text), string(h.link.ID)),
 	}}, nil
 }
 

@@ -342,7 +342,7 @@ func TestReplyWithTheCodeIsEncrypted(t *testing.T) {
 	if !ok || secret.Shown != mask+" is yours, Toko Ayu" || secret.OTP != l.ID {
 		t.Fatalf("answered %+v", got)
 	}
-	text, err := e.issuer.Keyring.Decrypt(secret.Encrypted, string(l.ID))
+	text, err := e.issuer.config.Keyring.Decrypt(secret.Encrypted, string(l.ID))
 	e.same("what is sent", string(text), l.Code+" is yours, Toko Ayu")
 	e.same("error", err, nil)
 	e.same("what a simulated phone waits for", e.issuer.PossibleReplies(l.OTPLink, e.promptOf(l))[0], string(text))

@@ -21,10 +21,10 @@ func twoNodes(t *testing.T, b *bench) [2]*Issuer {
 		t.Skip("only nodes on PostgreSQL share a database")
 	}
 	first := b.Issuer
-	b.open(b.Keyring)
+	b.open(b.config.Keyring)
 	second := b.Issuer
 	b.Issuer = first
-	t.Cleanup(func() { second.Store.Close() })
+	t.Cleanup(func() { second.config.Store.Close() })
 	return [2]*Issuer{first, second}
 }
 
@@ -99,11 +99,11 @@ func TestTwoNodesApproveALinkOnce(t *testing.T) {
 	for n := range links {
 		links[n] = parley.OTPLink{ID: parley.NewLinkID(), Channel: main, Contact: someContact(n), Hash: []byte{byte(n)},
 			CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
-		b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddLink(t.Context(), links[n]) }))
+		b.must(b.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddLink(t.Context(), links[n]) }))
 	}
 	channel := parley.Channel{Code: main, Network: parley.Sandbox}
 	atOnce(nodes, many, func(node *Issuer, n int) {
-		err := node.Store.Tx(context.Background(), func(tx *store.Tx) error {
+		err := node.config.Store.Tx(context.Background(), func(tx *store.Tx) error {
 			_, err := node.Redeem(context.Background(), tx, channel, &Hit{match{link: links[n]}, parley.LinkTry{From: links[n].Contact, At: now}})
 			return err
 		})
@@ -127,9 +127,9 @@ func TestCodeIsUsedOnceThoughTheDatabaseFailed(t *testing.T) {
 				left := fails
 				b.tx = func(ctx context.Context, do func(*store.Tx) error) error {
 					if left--; left < 0 {
-						return b.Store.Tx(ctx, do)
+						return b.config.Store.Tx(ctx, do)
 					}
-					err := b.Store.Tx(ctx, func(tx *store.Tx) error {
+					err := b.config.Store.Tx(ctx, func(tx *store.Tx) error {
 						if err := do(tx); err != nil || committed {
 							return err
 						}

@@ -28,7 +28,7 @@ func (i *Issuer) strangerLimits(network parley.NetworkName) (strangers, samePref
 		}
 		return set
 	}
-	return limit(i.ContactsPerHour, defaultStrangers), limit(i.PrefixPerHour, defaultSamePrefix)
+	return limit(i.config.ContactsPerHour, defaultStrangers), limit(i.config.PrefixPerHour, defaultSamePrefix)
 }
 
 func (i *Issuer) limitsStrangers(r CodeRequest) bool {
@@ -69,7 +69,7 @@ func pauseError(now time.Time) *LimitError {
 
 func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s parley.OTPStrangers, now time.Time) error {
 	alarm := parley.OTPAlarm{Channel: channel, Type: parley.OTPPaused, At: now, Until: now.Add(parley.OTPPauseLength), Count: s.Codes}
-	return i.Store.Tx(ctx, func(tx *store.Tx) error {
+	return i.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		raised, err := tx.RaiseOTPAlarm(ctx, alarm)
 		if err != nil || !raised { // a concurrent request raised it
 			return err
@@ -97,12 +97,12 @@ func strangerLimitError(q parley.OTPQuota, now time.Time) *LimitError {
 // reserve counts a code until it is queued. It rejects one that would expire before the codes ahead of it have left.
 func (i *Issuer) reserve(r CodeRequest, priority parley.Priority) (release func(), err error) {
 	_, pace := r.Channel.Pace() // the maximum
-	if pace == 0 || i.QueuedAhead == nil {
+	if pace == 0 || i.config.QueuedAhead == nil {
 		return func() {}, nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	ahead := i.QueuedAhead(r.Channel.Code, priority)
+	ahead := i.config.QueuedAhead(r.Channel.Code, priority)
 	for p := priority; p < parley.Priorities; p++ {
 		ahead += i.reserved[reservation{r.Channel.Code, p}]
 	}

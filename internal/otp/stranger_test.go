@@ -62,8 +62,8 @@ func TestStrangersAreLimited(t *testing.T) {
 			b.must(ask(c.who(c.most - 1))) // who is counted already may ask again
 			_, _, err := b.request(order(other, c.who(next)))
 			b.must(err) // as may the other channel
-			b.must(b.Store.Close())
-			b.open(b.Keyring, c.limits)
+			b.must(b.config.Store.Close())
+			b.open(b.config.Keyring, c.limits)
 			for range 100 {
 				b.advance(main, b.limitOf(ask(c.who(next))).Wait)
 				b.must(ask(c.who(next)))
@@ -77,7 +77,7 @@ func TestStrangersAreLimited(t *testing.T) {
 func TestKnownContactsAreNotLimited(t *testing.T) {
 	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"), strangerLimits(2, -1))
 	for i := range 10 {
-		b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		b.must(b.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 			return tx.AddMessage(t.Context(), &parley.Message{
 				ID: parley.MessageID(fmt.Sprintf("3EB0%04d", i)), Channel: main, Chat: person(i), Content: parley.Text{Body: "Hi"},
 				Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now(),
@@ -103,7 +103,7 @@ func TestTheSandboxLimitsNoStrangers(t *testing.T) {
 			t.Fatalf("person %d: %v", i, err)
 		}
 	}
-	if s, err := b.Store.Strangers(t.Context(), main, person(1), time.Now(), 10); err != nil || s.Codes != 0 {
+	if s, err := b.config.Store.Strangers(t.Context(), main, person(1), time.Now(), 10); err != nil || s.Codes != 0 {
 		t.Errorf("somebody is counted: %+v, %v", s, err)
 	}
 }
@@ -174,13 +174,13 @@ func TestCodesToStrangersPause(t *testing.T) {
 	if len(events) != 1 || !strings.HasPrefix(events[0], `otp.paused {"codes":50,"approved":0,"until":"`) {
 		t.Fatalf("events %v", events)
 	}
-	code, err := b.Store.Ledger(t.Context(), main, person(0))
+	code, err := b.config.Store.Ledger(t.Context(), main, person(0))
 	b.must(err)
 	b.advance(main, 20*time.Second)
 	if q := b.limitOf(ask(0)); q.Name != "otp-paused" { // who was sent a code is a stranger too
 		t.Errorf("the limit is %+v", q)
 	}
-	b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.ApproveContact(t.Context(), code.Code) }))
+	b.must(b.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.ApproveContact(t.Context(), code.Code) }))
 	b.must(ask(0)) // is known by now
 	b.restart(strangerLimits(1000, -1))
 	b.advance(main, b.limitOf(ask(next)).Wait)
@@ -259,7 +259,7 @@ func TestCodesThatWouldExpireAreRejected(t *testing.T) {
 			return err
 		}
 		defer issue.Close(t.Context())
-		return b.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		return b.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 			tx.OnCommit(func() { waiting[issue.Priority].Add(1) })
 			return issue.Store(t.Context(), tx)
 		})
@@ -304,7 +304,7 @@ func TestCodesThatWouldExpireAreRejected(t *testing.T) {
 // alarms is how many alarms the metric counts.
 func (b *bench) alarms(event string) float64 {
 	b.t.Helper()
-	families, err := b.Metrics.(*prometheus.Registry).Gather()
+	families, err := b.config.Metrics.(*prometheus.Registry).Gather()
 	b.must(err)
 	for _, f := range families {
 		for _, m := range f.Metric {
@@ -319,7 +319,7 @@ func (b *bench) alarms(event string) float64 {
 // writes has a contact write to the main channel.
 func (b *bench) writes(contact parley.ContactID) {
 	b.t.Helper()
-	b.must(b.Store.Tx(b.t.Context(), func(tx *store.Tx) error {
+	b.must(b.config.Store.Tx(b.t.Context(), func(tx *store.Tx) error {
 		return tx.AddMessage(b.t.Context(), &parley.Message{
 			ID: parley.MessageID(rand.Text()), Channel: main, Chat: contact, Content: parley.Text{Body: "Hi"},
 			Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now(),
@@ -364,7 +364,7 @@ func TestGuessingIsDetected(t *testing.T) {
 	if got := b.alarms("otp.guessing"); got != 1 {
 		t.Errorf("the metric says %v", got)
 	}
-	held, err := b.Store.OTPAlarms(t.Context())
+	held, err := b.config.Store.OTPAlarms(t.Context())
 	b.must(err)
 	if len(held) != 1 || held[0].Type != parley.OTPGuessing || held[0].Count != 501 || held[0].Until.Sub(held[0].At) != time.Hour {
 		t.Errorf("alarms %+v", held)
@@ -401,7 +401,7 @@ func TestClockThatWasAhead(t *testing.T) {
 		}
 		b.code(main, ayu)
 	}
-	ledger, err := b.Store.Ledger(t.Context(), main, ayu)
+	ledger, err := b.config.Store.Ledger(t.Context(), main, ayu)
 	b.must(err)
 	for _, at := range append(ledger.Wrong, ledger.Requests...) {
 		if at.After(b.clock(main)) {
@@ -409,7 +409,7 @@ func TestClockThatWasAhead(t *testing.T) {
 		}
 	}
 	correct()
-	got, err := b.Store.Ledger(t.Context(), main, budi) // nobody asked for it again
+	got, err := b.config.Store.Ledger(t.Context(), main, budi) // nobody asked for it again
 	if b.must(err); got.Code.ExpiresAt.After(b.clock(main).Add(5 * time.Minute)) {
 		t.Errorf("the code is valid until %s", got.Code.ExpiresAt)
 	}
@@ -437,7 +437,7 @@ func TestStrangersUnderConcurrency(t *testing.T) {
 	}
 	ledgers := 0
 	for i := range 100 {
-		if l, err := b.Store.Ledger(t.Context(), main, person(i)); err != nil || l.Code.ID != "" {
+		if l, err := b.config.Store.Ledger(t.Context(), main, person(i)); err != nil || l.Code.ID != "" {
 			ledgers++
 		}
 	}
