@@ -20,9 +20,13 @@ LIMIT    := -timeout 40m -vet=off
 # The slowest come first, so that they do not run alone at the end.
 PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./internal/network/whatsapp ./...
 
+ifeq ($(shell command -v go || true)$(filter help deps clean,$(or $(MAKECMDGOALS),help)),)
+$(error Go is not installed. Install Go 1.26 or later: https://go.dev/dl)
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help run build test check extra race race-all kills postgres clients browser screenshots bench torture cover release clean \
-	deploy-check needs browser-needs postgres-needs deploy-needs fmt static tidy generated
+	deploy-check deps fmt static tidy generated
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,12 +34,14 @@ help: ## List the targets
 run: build ## Build, and start a sandbox
 	bin/parley dev
 
+deps: ## List what the test suites need besides Go, and install it: as root on Debian, without starting services
+	@internal/tools/deps.sh test postgres browser deploy
+
 build: ## Build bin/parley, one static file
-	@command -v go >/dev/null || { echo "make: Go is not installed. Install Go 1.26 or later: https://go.dev/dl"; exit 1; }
 	@[ -x bin/parley ] || echo "The first build downloads modules and compiles for a few minutes."
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
 
-test: needs ## Run the tests of every package
+test: test-deps ## Run the tests of every package
 	go vet ./...
 	$(RUNTESTS) $(LIMIT) -shuffle=on -p 4 $(PACKAGES)
 
@@ -61,51 +67,51 @@ NO_CC := @echo "make: no C compiler: no tests under the race detector"
 # at once, and race-all the others too: they take as long as all other packages together.
 SERVER  := cmd/parley|internal/e2e/contract|internal/e2e/hostile|internal/e2e/product
 SEVERAL := Stream|Waiting|AtOnce|UnderAttack|Validate|LeavesNothing|MCP|SandboxMessages|OneKey|UnderLoad|Generated|Slow|Webhook
-race: needs ## Run the tests in which things happen at once under the race detector
+race: test-deps ## Run the tests in which things happen at once under the race detector
 	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' ./internal/api ./internal/media ./internal/network/whatsapp $$(go list ./... | grep -vE '/($(SERVER))$$'),$(NO_CC))
 	$(if $(CC_FOUND),$(RACE) -run '$(SEVERAL)' -skip '$(CALM)' $$(go list ./... | grep -E '/($(SERVER))$$'))
 
-race-all: needs ## Run the tests of every package under the race detector
+race-all: test-deps ## Run the tests of every package under the race detector
 	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' $(PACKAGES),$(NO_CC))
 
-kills: needs ## Run the tests that kill the server and the random ones, in full
+kills: test-deps ## Run the tests that kill the server and the random ones, in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
 		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
 
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once: these wait more than they work.
 postgres: export PARLEY_POSTGRES=1
-postgres: needs postgres-needs ## Run the tests on PostgreSQL
+postgres: test-deps postgres-deps ## Run the tests on PostgreSQL
 	$(RUNTESTS) $(LIMIT) -count=1 -p 4 -parallel 4 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes|FailsOver' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api ./internal/alert ./internal/requestlog \
 		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./internal/app ./cmd/parley
 
-clients: needs ## Generate a Go client, and use it with a server
+clients: test-deps ## Generate a Go client, and use it with a server
 	cd $(CLIENTS) && go vet ./...
 	$(RUNTESTS) -C $(CLIENTS) $(LIMIT) ./...
 
-browser: needs browser-needs ## Run the tests of the console in a browser
+browser: test-deps browser-deps ## Run the tests of the console in a browser
 	cd $(BROWSER) && go vet ./...
 	$(RUNTESTS) -C $(BROWSER) $(LIMIT) -shuffle=on ./...
 
-screenshots: needs browser-needs ## Regenerate the console screenshots in docs/img
+screenshots: test-deps browser-deps ## Regenerate the console screenshots in docs/img
 	cd $(BROWSER) && go test -count=1 -run '^TestEveryPage$$' -screenshots $(CURDIR)/docs/img .
 
-bench: build postgres-needs ## Measure performance, as ratios of one run
+bench: build postgres-deps ## Measure performance, as ratios of one run
 	go run ./internal/bench
 
 # NIGHT=1 does ten times as much.
 N := $(if $(NIGHT),0,)
-torture: needs postgres-needs ## Kill the server and nodes repeatedly under load, for hours
+torture: test-deps postgres-deps ## Kill the server and nodes repeatedly under load, for hours
 	PARLEY_KILLS=120$(N) PARLEY_MESSAGES=30000$(N) PARLEY_INBOUND=10000$(N) PARLEY_OUTAGE=10s go test -count=1 -v -timeout 40h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
 	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
 	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) PARLEY_NODE_PARTITIONS=6$(N) PARLEY_NODE_CLOCK=1 go test -count=1 -v -parallel 1 -timeout 20h ./internal/e2e/cluster
 
-cover: needs ## Show the test coverage
+cover: test-deps ## Show the test coverage
 	go test -coverprofile=cover.out -coverpkg=./... ./...
 	go tool cover -func=cover.out | tail -n 1
 
 # A module of its own too. As root, on Debian: it makes and runs images, and starts PostgreSQL as its own user.
 DEPLOY := deploy/check
-deploy-check: deploy-needs ## Try the images, manifests, units, proxy and alerts in deploy
+deploy-check: deploy-deps ## Try the images, manifests, units, proxy and alerts in deploy
 	cd $(DEPLOY) && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...
 	$(RUNTESTS) -C $(DEPLOY) $(LIMIT) -count=1 ./...
 
@@ -124,38 +130,9 @@ release: ## Build the binaries of a release into dist, with checksums
 clean: ## Remove what was built
 	rm -rf bin dist cover.out
 
-# Programs that the tests need beside Go. On Debian as root they are installed; elsewhere a message names them. A C compiler comes
-# first: with one, Go compiles everything again, with cgo.
-define install
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; } || \
-		echo "make: missing: $(1) ($(2)). Install it with your package manager."
-endef
-
-needs:
-	@[ -n "$(CC_FOUND)" ] || $(call install,gcc libc6-dev,for the race detector)
-	@command -v ffmpeg >/dev/null || $(call install,ffmpeg,it converts audio)
-	@command -v curl >/dev/null || $(call install,curl,it sends the requests of the README)
-
-postgres-needs:
-	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || $(call install,postgresql,the database of several nodes)
-	@command -v pgbouncer >/dev/null || $(call install,pgbouncer,some put it between nodes and PostgreSQL)
-	@command -v ip >/dev/null || $(call install,iproute2,it makes the networks that nodes are cut off from)
-
-browser-needs:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(call install,chromium fonts-liberation,it shows the console)
-	@[ -n "$$(fc-list :lang=und-zsye 2>/dev/null)" ] || $(call install,fontconfig fonts-noto-color-emoji,for the pictures in messages)
-
-deploy-needs:
-	@command -v buildah >/dev/null || $(call install,buildah,it builds and runs images)
-	@command -v mmdebstrap >/dev/null || $(call install,mmdebstrap,it makes the Debian of the images)
-	@command -v promtool >/dev/null || $(call install,prometheus,it checks the alerts)
-	@command -v caddy >/dev/null || $(call install,caddy,it is the proxy)
-	@command -v nginx >/dev/null || $(call install,nginx-light,it is the other proxy)
-	@command -v systemd-analyze >/dev/null || $(call install,systemd,it checks the unit)
-	@command -v strace >/dev/null || $(call install,strace,it shows the system calls)
-	@command -v ffmpeg >/dev/null || $(call install,ffmpeg,it converts audio)
-	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(call install,postgresql,for the scripts of the databases)
+# What one suite needs. A C compiler comes first: with one, Go compiles everything again, with cgo.
+%-deps:
+	@internal/tools/deps.sh $*
 
 fmt:
 	@wrong=$$(gofmt -l .); [ -z "$$wrong" ] || { echo "not formatted, run gofmt -w on:"; echo "$$wrong"; exit 1; }

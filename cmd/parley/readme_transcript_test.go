@@ -113,6 +113,9 @@ type newcomer struct {
 
 func newNewcomer(t *testing.T) *newcomer {
 	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed: make deps installs it, or names its package")
+	}
 	w := &newcomer{t: t, dir: t.TempDir(), lines: make(chan string, 10_000)}
 	program, err := exec.LookPath("parley")
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // A full disk is a server error, not the caller's, and leaves no file. The test simulates it by a
 // limit on file sizes, which is process-wide, so it runs in a process of its own.
 func TestFullDiskLeavesNoFile(t *testing.T) {
+	needFFmpeg(t)
 	if os.Getenv("PARLEY_TEST_CHILD") == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		cmd.Env = append(os.Environ(), "PARLEY_TEST_CHILD=1")

@@ -175,9 +175,18 @@ func crc(data []byte) uint32 {
 	return ^c
 }
 
-// ffmpeg makes a file, which the tests need a real ffmpeg for.
+// needFFmpeg skips a test on a machine without ffmpeg.
+func needFFmpeg(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("ffmpeg"); err != nil {
+		t.Skip("ffmpeg is not installed: make deps installs it, or names its package")
+	}
+}
+
+// ffmpeg makes a file.
 func ffmpeg(t testing.TB, name string, args ...string) []byte {
 	t.Helper()
+	needFFmpeg(t)
 	path := filepath.Join(t.TempDir(), name)
 	cmd := exec.CommandContext(t.Context(), "ffmpeg", append(append([]string{"-nostdin", "-loglevel", "error"}, args...), path)...)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -65,9 +65,18 @@ func newGallery(t *testing.T) *gallery {
 	return g
 }
 
+// needFFmpeg skips a test on a machine without ffmpeg.
+func needFFmpeg(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("ffmpeg"); err != nil {
+		t.Skip("ffmpeg is not installed: make deps installs it, or names its package")
+	}
+}
+
 // record has ffmpeg make what the standard library cannot.
 func (g *gallery) record(t *testing.T) {
 	t.Helper()
+	needFFmpeg(t)
 	dir := t.TempDir()
 	args := []string{"-v", "error", "-f", "lavfi", "-i", "aevalsrc=sin(440*2*PI*t)*lt(t\\,1):d=2:s=48000", "-f", "lavfi", "-i",
 		"testsrc=size=32x16:rate=5:duration=1"}

@@ -58,6 +58,7 @@ func TestPhonePicksFile(t *testing.T) {
 // recording is a second of sound as browsers record it: webm with opus, with sizes left open.
 func recording(t *testing.T) []byte {
 	t.Helper()
+	needFFmpeg(t)
 	path := filepath.Join(t.TempDir(), "voice.webm")
 	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "sine=duration=1", "-c:a", "libopus", "-live",
 		"1", path).CombinedOutput()
