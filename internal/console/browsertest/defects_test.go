@@ -76,7 +76,7 @@ func TestBurstInParts(t *testing.T) {
 	t.Parallel()
 	p := start(t).open("/messages")
 	sizes := eval[[]int](p, `(async () => {
-		const { hear, onEvents } = `+imported("/live.js")+`;
+		const { receive, onEvents } = `+imported("/live.js")+`;
 		const sizes = [];
 		let frames = 0;
 		let last = -Infinity, apart = 1;
@@ -88,7 +88,7 @@ func TestBurstInParts(t *testing.T) {
 		}));
 		const count = () => { frames++; if (sizes.reduce((a, b) => a + b, 0) < 1000) requestAnimationFrame(count); };
 		requestAnimationFrame(count);
-		hear({ events: Array.from({ length: 1000 }, () => ({ type: 'test.burst' })) });
+		receive({ events: Array.from({ length: 1000 }, () => ({ type: 'test.burst' })) });
 		await done;
 		return [frames >= sizes.length - 1 ? apart : 0, ...sizes];
 	})()`)
@@ -122,7 +122,7 @@ func TestCodeNotSent(t *testing.T) {
 	p.click("button", "Send a code")
 	p.see("The code was not sent.")
 	p.gone("Enter the code that we sent")
-	p.until("its failure is shown once", `document.querySelectorAll('[data-t=story] [data-step=failed]').length === 1`)
+	p.until("its failure is shown once", `document.querySelectorAll('[data-t=timeline] [data-step=failed]').length === 1`)
 	p.accessible()
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// story waits for a step of what happened.
-func (p *tab) story(step string) {
+// timeline waits for a step of what happened.
+func (p *tab) timeline(step string) {
 	p.t.Helper()
-	p.until("the story has "+step, `document.querySelector('[data-step="`+step+`"]')`)
+	p.until("the timeline has "+step, `document.querySelector('[data-step="`+step+`"]')`)
 }
 
 // TestOTPCode logs in by a code: asked for, seen on the phone, typed in, and no use a second time.
@@ -26,7 +26,7 @@ func TestOTPCode(t *testing.T) {
 	p.fill("Name of your app", "Toko Ayu")
 	p.click("button", "Send a code")
 	for _, step := range []string{"requested", "sent", "delivered", "read"} {
-		p.story(step)
+		p.timeline(step)
 	}
 	p.find("button", "Copy…")
 	code := c.Phone(ayu).Expect("Toko Ayu").Codes[0]
@@ -34,7 +34,7 @@ func TestOTPCode(t *testing.T) {
 	p.fill("Enter the code that we sent to your phone", code)
 	p.press(kb.Enter)
 	p.see("Welcome!")
-	p.story("approved")
+	p.timeline("approved")
 	p.click("button", "Use the code again")
 	p.see("INVALID")
 	eval[any](p, `scrollTo(0, 0)`) // what the bar at the top half covers is no target
@@ -48,12 +48,12 @@ func TestOTPCodeLocked(t *testing.T) {
 	p := c.open("/otp")
 	p.allow("429") // asked again too soon
 	p.click("button", "Send a code")
-	p.story("sent")
+	p.timeline("sent")
 	p.click("button", "Wrong code")
 	p.see("4 tries left.")
 	p.click("button", "Wrong code × 5")
 	p.see("LOCKED")
-	p.story("failed")
+	p.timeline("failed")
 	p.click("button", "Request again at once")
 	p.see("Retry-After:")
 	p.find("link", "Rules")
@@ -65,10 +65,10 @@ func TestOTPExpires(t *testing.T) {
 	c := start(t)
 	p := c.open("/otp")
 	p.click("button", "Send a code")
-	p.story("delivered")
+	p.timeline("delivered")
 	code := c.Phone(ayu).Expect("code").Codes[0]
 	p.click("button", "Expire now")
-	p.story("expired")
+	p.timeline("expired")
 	p.fill("Enter the code that we sent to your phone", code)
 	p.press(kb.Enter)
 	p.see("The code has expired.")
@@ -91,7 +91,7 @@ func TestOTPLink(t *testing.T) {
 	p.see("A login link filled this in.")
 	p.click("button", "Send")
 	for _, step := range []string{"created", "typed", "approved", "answered", "callback"} {
-		p.story(step)
+		p.timeline(step)
 	}
 	p.see("Welcome!")
 	if got := <-called; got.Get("status") != "success" || got.Get("session") != "7" || got.Get("contact_id") != ayu+"@c.us" {
@@ -108,7 +108,7 @@ func TestOTPLinkMisused(t *testing.T) {
 	c := start(t)
 	p := c.open("/otp?kind=link")
 	p.click("button", "Create a link")
-	p.story("created")
+	p.timeline("created")
 	p.click("button", "Reply from another phone")
 	p.see("from another phone")
 	p.click("button", "Edit the text")
@@ -143,7 +143,7 @@ func TestOTPDemo(t *testing.T) {
 	for _, page := range []string{"/otp", "/otp?kind=link"} {
 		p := c.open(page)
 		p.click("button", "Run the demo")
-		p.story("approved")
+		p.timeline("approved")
 		p.see("Welcome!")
 	}
 }

@@ -110,6 +110,27 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// TestNoImportCircle finds modules that import each other, also through others: none of them can be read or tried alone.
+func TestNoImportCircle(t *testing.T) {
+	t.Parallel()
+	read := modules(t)
+	done := map[string]bool{}
+	var visit func(path []string)
+	visit = func(path []string) {
+		for _, i := range read[path[len(path)-1]].Imports {
+			if from := slices.Index(path, i.Path); from >= 0 {
+				t.Errorf("modules import each other: %s", strings.Join(append(path[from:], i.Path), ", "))
+			} else if !done[i.Path] {
+				visit(append(path, i.Path))
+			}
+		}
+		done[path[len(path)-1]] = true
+	}
+	for name := range read {
+		visit([]string{name})
+	}
+}
+
 // needs collects what is fetched before a module runs.
 func needs(read map[string]module, name string, into map[string]bool) {
 	if into[name] {

@@ -68,8 +68,8 @@ func TestAxis(t *testing.T) {
 	p := start(t).open("/")
 	axis := func(values string) string {
 		return eval[string](p, `(async () => {
-			const { axisOf } = await import(performance.getEntriesByType('resource').find(({ name }) => /parts\/chart\.js/.test(name)).name);
-			const axis = axisOf(`+values+`);
+			const { toAxis } = await import(performance.getEntriesByType('resource').find(({ name }) => /parts\/chart\.js/.test(name)).name);
+			const axis = toAxis(`+values+`);
 			return [axis.root, axis.top, axis.labels.join(' '), Math.round(100 * axis.at(axis.top / 100))].join(' ');
 		})()`)
 	}

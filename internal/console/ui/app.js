@@ -1,7 +1,7 @@
 // The console begins here.
 import { html, render, effect, useEffect } from './view.js';
-import { route, go } from './router.js';
-import { routes } from './routes.js';
+import { route, routes, go } from './router.js';
+import { pages } from './routes.js';
 import { signIn } from './api.js';
 import { live, startLive } from './live.js';
 import { startState, isOffered, masked, paletteOpen, helpOpen } from './state.js';
@@ -21,7 +21,7 @@ function App() {
     ['mod+k', t('keys.palette'), palette],
     ['/', t('keys.search'), search],
     ['.', t('keys.mask'), () => { masked.value = !masked.value; }],
-    ...routes.filter((entry) => entry.key && isOffered(entry)).map((entry) => [`g ${entry.key}`, t('keys.go', { page: t(`page.${entry.name}`) }), () => go(address(entry))]),
+    ...pages.filter((entry) => entry.key && isOffered(entry)).map((entry) => [`g ${entry.key}`, t('keys.go', { page: t(`page.${entry.name}`) }), () => go(address(entry))]),
   ], 'general');
   // The palette closes by the key that opened it.
   useEffect(() => {
@@ -42,6 +42,7 @@ function search() {
   if (input) { input.focus(); input.select(); } else paletteOpen.value = true;
 }
 
+routes.value = pages;
 startTitle();
 
 // The sign-in page needs nothing from the server; everything else does, once.

@@ -1,18 +1,18 @@
 // The first-run list: six things that show what this is for. They tick themselves when they happen.
 import { computed } from './view.js';
-import { kept, fleet } from './state.js';
+import { stored, totals } from './state.js';
 import { onEvents } from './live.js';
 
-const done = kept('firstrun', {});
+const done = stored('firstrun', {});
 
-export const hidden = kept('firstrun.hidden', false);
+export const hidden = stored('firstrun.hidden', false);
 
 /** Marks a step as done: send, answer, webhook, otp, pair, token. */
 export function tick(step) {
   if (!done.value[step]) done.value = { ...done.value, [step]: true };
 }
 
-const paired = computed(() => fleet.value?.working > 0);
+const paired = computed(() => totals.value?.working > 0);
 
 export const steps = computed(() => {
   const links = { send: '/api-recipes', answer: '/phone', webhook: '/webhooks', otp: '/otp', pair: '/channels', token: '/tokens' };

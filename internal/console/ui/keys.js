@@ -1,6 +1,6 @@
 // The keyboard: what each key does on this page, and the list that "?" shows.
 import { signal, useEffect, useLayoutEffect, useRef } from './view.js';
-import { shortcuts, may } from './state.js';
+import { shortcuts, hasRole } from './state.js';
 
 /** [[keys, what, group], …] of all that is on the page now, for the help. */
 export const active = signal([]);
@@ -12,7 +12,7 @@ const layers = []; // the newest first: a drawer's Escape comes before the page'
  * A fn that returns false leaves the key to others. A fourth value is the role that the key needs.
  */
 export function useKeys(all, group = 'page') {
-  const list = all.filter(([, , , need]) => !need || may(need));
+  const list = all.filter(([, , , need]) => !need || hasRole(need));
   const latest = useRef(list);
   latest.current = list;
   // A layer keeps its position when its labels change with the language. Its keys work as soon as it is seen.

@@ -11,7 +11,7 @@ export const generation = signal(0);
 /** When the stream was last live; null while it is live. */
 export const staleSince = signal(null);
 
-let talk = null; // asks the stream to try at once
+let postToStream = null; // asks the stream to try at once
 const listeners = new Set();
 let queue = [];
 let waiting = false;
@@ -32,7 +32,7 @@ export function useEvents(types, fn) {
 }
 
 /** Tries to connect now. */
-export const retryLive = () => talk?.('retry');
+export const retryLive = () => postToStream?.('retry');
 
 let ready;
 let late = false; // the stream was not live when the pages began to load
@@ -41,16 +41,16 @@ let seen = null; // the stream's own generation, which is older than this tab
 export const liveReady = new Promise((resolve) => { ready = resolve; });
 
 export function startLive() {
-  if (talk) return retryLive();
+  if (postToStream) return retryLive();
   setTimeout(() => { late = live.value.state !== 'live'; ready(); }, 400);
-  talk = sharedStream() || ownStream();
+  postToStream = sharedStream() || ownStream();
 }
 
 const perFrame = 200; // a burst of thousands must not hold up what the reader does
 const pause = 100; // between two parts of a burst: each draws the page
 
 /** What the stream says: events, or its new state. */
-export function hear({ events, state }) {
+export function receive({ events, state }) {
   if (events) {
     queue = queue.concat(events);
     flushSoon();
@@ -102,7 +102,7 @@ function sharedStream() {
   let worker;
   const connect = () => {
     worker = new SharedWorker(policy ? policy.createScriptURL(address) : address, { type: 'module', name: 'parley' });
-    worker.port.onmessage = ({ data }) => hear(data);
+    worker.port.onmessage = ({ data }) => receive(data);
   };
   connect();
   addEventListener('pagehide', () => worker.port.postMessage('bye'));
@@ -112,7 +112,7 @@ function sharedStream() {
 
 // Without shared workers each tab has its own stream, and closes it while hidden.
 function ownStream() {
-  const stream = follow('/console/events', hear);
+  const stream = follow('/console/events', receive);
   let stopped = false;
   let timer = 0;
   document.addEventListener('visibilitychange', () => {

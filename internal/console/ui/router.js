@@ -1,6 +1,8 @@
 // The address is the state: which page, which filter, which drawer. Links are plain <a href>.
 import { signal, computed } from './view.js';
-import { match } from './routes.js';
+
+/** The table of pages. The app sets it: pages import this module, so this one must not import them. */
+export const routes = signal([]);
 
 const root = '/console';
 const here = signal(location.pathname + location.search);
@@ -14,6 +16,23 @@ const path = computed(() => url.value.pathname.slice(root.length) || '/');
 
 /** {name, path, load, icon, params}: a new object only when the path changes, not with the query. */
 export const matched = computed(() => match(safe(path.value)));
+
+// Finds the route of a path below /console, with its parameters. The last one is for paths that fit none.
+function match(path) {
+  const parts = path.split('/').filter(Boolean);
+  for (const entry of routes.value) {
+    const names = entry.path.split('/').filter(Boolean);
+    const params = {};
+    const fits = parts.length <= names.length && names.every((name, i) => {
+      if (name[0] !== ':') return name === parts[i];
+      const part = parts[i];
+      if (part !== undefined) params[name.replace(/\W/g, '')] = decodeURIComponent(part);
+      return part !== undefined || name.endsWith('?');
+    });
+    if (fits) return { ...entry, params };
+  }
+  return { ...routes.value.at(-1), params: {} };
+}
 
 /** What a page gets. */
 export const route = computed(() => ({ ...matched.value, query: query.value, at: path.value }));

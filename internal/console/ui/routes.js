@@ -1,7 +1,6 @@
 // The table of pages: address, file, icon, and the key after "g" that goes there. A page of a cluster is offered
-// only by its nodes. Imports are written out, so
-// that a check of the sources sees a page that is missing.
-export const routes = [
+// only by its nodes. Imports are written out, so that a check of the sources sees a page that is missing.
+export const pages = [
   { name: 'overview', path: '/', load: () => import('./pages/overview.js'), icon: 'overview', key: 'o', rail: true },
   { name: 'channels', path: '/channels', load: () => import('./pages/channels.js'), icon: 'channels', key: 'c', rail: true },
   { name: 'channel', path: '/channels/:code/:tab?', load: () => import('./pages/channel.js'), within: 'channels' },
@@ -18,23 +17,5 @@ export const routes = [
   { name: 'nodes', path: '/nodes', load: () => import('./pages/nodes.js'), icon: 'nodes', key: 'n', rail: true, cluster: true },
   { name: 'settings', path: '/settings', load: () => import('./pages/settings.js'), icon: 'settings', key: 's' },
   { name: 'login', path: '/login', load: () => import('./pages/login.js'), bare: true },
+  { name: 'notfound', path: '', load: () => import('./pages/notfound.js') }, // every other address
 ];
-
-const notFound = { name: 'notfound', path: '', load: () => import('./pages/notfound.js') };
-
-/** Finds the route of a path below /console, with its parameters. */
-export function match(path) {
-  const parts = path.split('/').filter(Boolean);
-  for (const entry of routes) {
-    const names = entry.path.split('/').filter(Boolean);
-    const params = {};
-    const fits = parts.length <= names.length && names.every((name, i) => {
-      if (name[0] !== ':') return name === parts[i];
-      const part = parts[i];
-      if (part !== undefined) params[name.replace(/\W/g, '')] = decodeURIComponent(part);
-      return part !== undefined || name.endsWith('?');
-    });
-    if (fits) return { ...entry, params };
-  }
-  return { ...notFound, params: {} };
-}

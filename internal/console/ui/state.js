@@ -18,7 +18,7 @@ const known = signal(new Map());
 export const channelBy = (code) => known.value.get(code);
 
 /** Remembers channels that a response had. */
-export function learn(rows) {
+export function addChannels(rows) {
   if (!rows.length) return;
   const next = new Map(known.peek());
   for (const row of rows) { next.delete(row.code); next.set(row.code, row); }
@@ -26,9 +26,9 @@ export function learn(rows) {
 }
 
 /** How many channels there are: {all, real, sandbox, working, faults}; null until it is known. working: of the real ones. */
-export const fleet = signal(null);
-export const channelsLoaded = computed(() => fleet.value !== null);
-export const several = computed(() => fleet.value?.all > 1);
+export const totals = signal(null);
+export const channelsLoaded = computed(() => totals.value !== null);
+export const manyChannels = computed(() => totals.value?.all > 1);
 
 // The first sandbox channels, and the real one where there is only one.
 const firsts = signal([]);
@@ -49,15 +49,15 @@ export async function reloadChannels() {
   const useful = meta.statuses.WORKING && !data.some((channel) => channel.status === 'WORKING');
   const working = useful ? (await api.get('/manage/channels', { query: { network: 'sandbox', status: 'WORKING', sort: 'created_at', limit: perList } })).data : [];
   const picked = selected.peek();
-  learn([...data, ...others.data, ...working]);
+  addChannels([...data, ...others.data, ...working]);
   firsts.value = [...working, ...data, ...(real === 1 && !sandbox ? others.data : [])].map((channel) => channel.code);
   if (picked && ![...data, ...others.data].some((channel) => channel.code === picked)) await ask(picked);
-  fleet.value = { all: sandbox + real, real, sandbox, working: others.meta?.statuses.WORKING || 0, faults: meta.faults };
+  totals.value = { all: sandbox + real, real, sandbox, working: others.meta?.statuses.WORKING || 0, faults: meta.faults };
 }
 
 // A code that names nothing stays unknown.
 const ask = async (code) => {
-  try { learn([(await api.get(`/manage/channels/${encodeURIComponent(code)}`)).data]); } catch { /* its own page says that there is none */ }
+  try { addChannels([(await api.get(`/manage/channels/${encodeURIComponent(code)}`)).data]); } catch { /* its own page says that there is none */ }
 };
 
 /** The code that the top bar filters by, or ''. On the page of one channel it is that one. */
@@ -65,32 +65,32 @@ export const selected = computed(() => (matched.value.name === 'channel' ? match
 export const select = (code) => setQuery({ channel: code || null });
 
 /** A channel for what needs one: the picked one, else a sandbox channel that works, else the only one there is. */
-export const chosen = computed(() => (selected.value ? known.value.get(selected.value)
-  : sandboxes.value.find((channel) => channel.status === 'WORKING') || sandboxes.value[0] || (fleet.value?.all === 1 ? known.value.get(firsts.value[0]) : undefined)));
+export const currentChannel = computed(() => (selected.value ? known.value.get(selected.value)
+  : sandboxes.value.find((channel) => channel.status === 'WORKING') || sandboxes.value[0] || (totals.value?.all === 1 ? known.value.get(firsts.value[0]) : undefined)));
 
 /** The channel that a form begins with. Beside a real channel it must be picked. */
-export const formChannel = computed(() => (selected.value || !fleet.value?.real || fleet.value.all === 1 ? chosen.value : undefined));
+export const formChannel = computed(() => (selected.value || !totals.value?.real || totals.value.all === 1 ? currentChannel.value : undefined));
 
 /** The channel that the page is about: that of the open conversation, or the picked one. */
 export const shownChannel = computed(() => known.value.get((matched.value.name === 'conversations' && matched.value.params.code) || selected.value));
 
 /** Whether nothing done here can reach a real phone: the shown channel decides, or all of them. */
 export const sandboxOnly = computed(() => {
-  if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return fleet.value ? fleet.value.real < fleet.value.all : boot.band === 'sandbox';
+  if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return totals.value ? totals.value.real < totals.value.all : boot.band === 'sandbox';
   if (shownChannel.value) return shownChannel.value.network === 'sandbox';
-  return fleet.value ? fleet.value.real === 0 : boot.band === 'sandbox';
+  return totals.value ? totals.value.real === 0 : boot.band === 'sandbox';
 });
 
 /** What the band shows; plain until it is known. */
-export const band = computed(() => (!fleet.value && !shownChannel.value && boot.band === 'plain' ? 'plain' : sandboxOnly.value ? 'sandbox' : 'live'));
+export const band = computed(() => (!totals.value && !shownChannel.value && boot.band === 'plain' ? 'plain' : sandboxOnly.value ? 'sandbox' : 'live'));
 
 /** How many faults are on now; the band shows it, but not over a real channel. */
-export const faults = computed(() => (shownChannel.value && shownChannel.value.network !== 'sandbox' ? 0 : fleet.value?.faults || 0));
+export const faults = computed(() => (shownChannel.value && shownChannel.value.network !== 'sandbox' ? 0 : totals.value?.faults || 0));
 
 /** What this session may do; '' until it is known. */
 export const role = signal(boot.role || '');
 export const roles = ['viewer', 'support', 'operator', 'owner'];
-export const may = (least) => roles.indexOf(role.value) >= roles.indexOf(least);
+export const hasRole = (least) => roles.indexOf(role.value) >= roles.indexOf(least);
 
 /** What GET /manage/server says. */
 export const server = signal(null);
@@ -126,7 +126,7 @@ export function startState() {
 }
 
 /** What a message says, in one line of a list. The stars around a hidden code are for phones. */
-export const lineOf = (m) => (m.otp ? m.body.replace(/\*(•+)\*/g, '$1') : m.body);
+export const toLine = (m) => (m.otp ? m.body.replace(/\*(•+)\*/g, '$1') : m.body);
 
 // What the reader likes. The server reads theme and lang from cookies, so that the first paint is right; the
 // rest is this browser's own.
@@ -149,25 +149,25 @@ export async function setLang(value) {
 }
 
 /** A signal that is stored. */
-function keptIn(storage, name, initial) {
+function storedIn(storage, name, initial) {
   let start = initial;
   try { start = JSON.parse(storage.getItem(name)) ?? initial; } catch { /* a storage that is switched off keeps nothing */ }
-  const kept = signal(start);
+  const stored = signal(start);
   effect(() => {
-    const text = JSON.stringify(kept.value);
+    const text = JSON.stringify(stored.value);
     try { storage.setItem(name, text); } catch { /* as above */ }
   });
-  return kept;
+  return stored;
 }
 
-export const kept = (name, initial) => keptIn(localStorage, `parley.${name}`, initial);
+export const stored = (name, initial) => storedIn(localStorage, `parley.${name}`, initial);
 
 /** Numbers and texts are hidden, for a shared screen. Ends with the tab. */
-export const masked = keptIn(sessionStorage, 'parley.masked', false);
+export const masked = storedIn(sessionStorage, 'parley.masked', false);
 /** Single-key shortcuts can be switched off. */
-export const shortcuts = kept('shortcuts', true);
+export const shortcuts = stored('shortcuts', true);
 /** The phone is pinned at the right of every page. */
-export const pinned = kept('pinned', false);
+export const pinned = stored('pinned', false);
 
 /** Whether the palette, which finds anything, is open. */
 export const paletteOpen = signal(false);

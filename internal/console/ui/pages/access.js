@@ -2,7 +2,7 @@
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { now, may } from '../state.js';
+import { now, hasRole } from '../state.js';
 import { texts } from '../i18n.js';
 import { Head, Tabs, Empty, Facts } from '../parts/card.js';
 import { Table } from '../parts/table.js';
@@ -37,7 +37,7 @@ export default function Page({ route }) {
 
 const groups = ['channel', 'message', 'chat', 'group', 'otp', 'webhook', 'delivery', 'alert', 'token', 'session', 'node', 'server'];
 const spans = { hour: 3_600_000, day: 86_400_000, week: 604_800_000, month: 2_592_000_000 };
-const actionOf = (action) => (t.has(`do.${action}`) ? t(`do.${action}`) : action);
+const toAction = (action) => (t.has(`do.${action}`) ? t(`do.${action}`) : action);
 
 function Audit() {
   const { group = '', actor = '', object = '', since = '' } = query.value;
@@ -67,19 +67,19 @@ function Audit() {
       empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')}><${Button} href=${href('/access')}>${core('clearFilter')}<//><//>` : html`<${Empty} icon="access" title=${t('noAudit')} text=${t('noAuditText')} />`} />
     ${load.data?.total > rows?.length && html`<div class="row end"><span class="muted">${t('shown', { n: rows.length, all: load.data.total })}</span>
       <${Button} busy=${load.loading && rows.length <= (n - 1) * perPage} onClick=${() => setPages({ about, n: n + 1 })}>${t('older')}<//></div>`}
-    <${Drawer} drawer=${drawer} title=${drawer.row ? actionOf(drawer.row.action) : t('audit')}>${drawer.row && html`<${Entry} row=${drawer.row} />`}<//>`;
+    <${Drawer} drawer=${drawer} title=${drawer.row ? toAction(drawer.row.action) : t('audit')}>${drawer.row && html`<${Entry} row=${drawer.row} />`}<//>`;
 }
 
 // The server has a name for the local command line, in English.
 const named = (name) => (name === 'command line' ? t('local') : name);
-const nameOf = (row) => (row.actor_kind === 'local' ? t('local') : named(row.actor_name) || row.actor);
-const roleOf = (role) => (role ? core(`role.${role}`) : '');
+const toName = (row) => (row.actor_kind === 'local' ? t('local') : named(row.actor_name) || row.actor);
+const toRole = (role) => (role ? core(`role.${role}`) : '');
 
 const auditColumns = [
   { id: 'time', get label() { return t('time'); }, cell: (row) => html`<${Time} at=${row.at} />`, card: 'when' },
-  { id: 'who', get label() { return t('who'); }, cell: (row) => html`<bdi class="clip" title=${row.actor}>${nameOf(row)}</bdi>`, card: 'text' },
-  { id: 'role', get label() { return t('role'); }, cell: (row) => html`<span class="muted">${roleOf(row.role)}</span>`, wide: true },
-  { id: 'what', get label() { return t('what'); }, cell: (row) => actionOf(row.action), card: 'title' },
+  { id: 'who', get label() { return t('who'); }, cell: (row) => html`<bdi class="clip" title=${row.actor}>${toName(row)}</bdi>`, card: 'text' },
+  { id: 'role', get label() { return t('role'); }, cell: (row) => html`<span class="muted">${toRole(row.role)}</span>`, wide: true },
+  { id: 'what', get label() { return t('what'); }, cell: (row) => toAction(row.action), card: 'title' },
   { id: 'object', get label() { return t('object'); }, cell: (row) => html`<bdi class="clip mono" title=${row.object || undefined}>${row.object || ''}</bdi>`, card: 'meta' },
   { id: 'from', get label() { return t('from'); }, cell: (row) => html`<span class="mono-num">${row.address || ''}</span>`, wide: true },
 ];
@@ -87,9 +87,9 @@ const auditColumns = [
 const Entry = ({ row }) => html`
   <${Facts} rows=${[
     [t('time'), html`<${Time} at=${row.at} ago />`],
-    [t('who'), html`<bdi>${nameOf(row)}</bdi> <${Badge}>${core(`role.${row.role}`)}<//>`],
+    [t('who'), html`<bdi>${toName(row)}</bdi> <${Badge}>${core(`role.${row.role}`)}<//>`],
     ['ID', row.actor_kind !== 'local' && html`<span class="row"><code>${row.actor}</code><${Copy} text=${row.actor} what="ID" /></span>`],
-    [t('what'), html`${actionOf(row.action)} <code>${row.action}</code>`],
+    [t('what'), html`${toAction(row.action)} <code>${row.action}</code>`],
     [t('object'), row.object && html`<span class="row"><code>${row.object}</code><${Copy} text=${row.object} what="ID" /></span>`],
     [t('from'), row.address],
     [t('request'), html`<code>${row.request_id}</code>`],
@@ -108,7 +108,7 @@ function Sessions() {
     await load.reload();
   };
   const endOthers = async () => {
-    if (!await confirm({ title: t('endOthers'), text: t(may('owner') ? 'endAllText' : 'endOwnText'), action: t('endOthers'), danger: true })) return;
+    if (!await confirm({ title: t('endOthers'), text: t(hasRole('owner') ? 'endAllText' : 'endOwnText'), action: t('endOthers'), danger: true })) return;
     const { data } = await api.del('/manage/sessions');
     toast(t('endedSome', { n: data.ended }), { kind: 'good' });
     await load.reload();

@@ -2,7 +2,7 @@
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { query, setQuery } from '../router.js';
-import { now, may } from '../state.js';
+import { now, hasRole } from '../state.js';
 import { texts } from '../i18n.js';
 import { Head, Empty, Note } from '../parts/card.js';
 import { Table } from '../parts/table.js';
@@ -13,7 +13,7 @@ import { toast } from '../parts/toast.js';
 import { Badge } from '../parts/status.js';
 import { Time, Said } from '../parts/time.js';
 import { phone, mask } from '../parts/who.js';
-import { useForm, Form, Field, Submit, contactOf } from '../parts/form.js';
+import { useForm, Form, Field, Submit, toContact } from '../parts/form.js';
 import { ChannelField } from '../parts/channel_picker.js';
 
 const t = texts('alerts');
@@ -39,8 +39,8 @@ export default function Page() {
     ${edited && html`<${RuleForm} key=${edited.id} rule=${edited} onDone=${load.reload} onClose=${close} />`}`;
 }
 
-const nameOf = (rule) => rule.name || t(`kind.${rule.kind}`);
-const hourOf = ({ from, to, zone }) => `${from}–${to} ${zone}`;
+const toName = (rule) => rule.name || t(`kind.${rule.kind}`);
+const toHour = ({ from, to, zone }) => `${from}–${to} ${zone}`;
 
 function ruleColumns(reload) {
   const test = async (rule) => {
@@ -48,20 +48,20 @@ function ruleColumns(reload) {
     toast(answer.success ? t('tested') : answer.message, { kind: answer.success ? 'good' : 'bad' });
   };
   const remove = async (rule) => {
-    if (!await confirm({ title: t('deleteTitle', { name: nameOf(rule) }), text: t('deleteText'), action: t('delete'), danger: true })) return;
+    if (!await confirm({ title: t('deleteTitle', { name: toName(rule) }), text: t('deleteText'), action: t('delete'), danger: true })) return;
     await api.del(`/manage/alerts/${rule.id}`);
     toast(t('deleted'), { kind: 'good' });
     await reload();
   };
   return [
-    { id: 'name', label: t('name'), cell: (rule) => html`<bdi class="clip">${nameOf(rule)}</bdi>${!rule.enabled && html` <${Badge}>${t('off')}<//>`}`, card: 'title' },
+    { id: 'name', label: t('name'), cell: (rule) => html`<bdi class="clip">${toName(rule)}</bdi>${!rule.enabled && html` <${Badge}>${t('off')}<//>`}`, card: 'title' },
     { id: 'kind', label: t('kind'), cell: (rule) => html`${t(`kind.${rule.kind}`)} <span class="muted">${rule.channel || (rule.kind === 'disk' ? '' : t('every'))}</span>`, card: 'text' },
     { id: 'notifies', label: t('notifies'), cell: (rule) => html`<bdi class="clip" title=${rule.url || undefined}>${rule.url || t('through', { who: mask(phone(rule.contact_id)), channel: rule.via })}</bdi>`, card: 'meta' },
-    { id: 'quiet', label: t('quiet'), cell: (rule) => (rule.quiet ? hourOf(rule.quiet) : ''), wide: true },
-    ...(may('operator') ? [{ id: 'act', label: html`<span class="sr">${t('test')}</span>`, align: 'end', card: 'status', cell: (rule) => html`<span class="row nowrap end">
-      <${Button} small kind="quiet" aria-label=${`${t('test')}: ${nameOf(rule)}`} onClick=${() => test(rule)}>${t('test')}<//>
-      <${Button} small kind="quiet" aria-label=${`${t('edit')}: ${nameOf(rule)}`} onClick=${() => setQuery({ edit: rule.id })}>${t('edit')}<//>
-      <${Button} small kind="quiet" aria-label=${t('deleteTitle', { name: nameOf(rule) })} onClick=${() => remove(rule)}>${t('delete')}<//></span>` }] : []),
+    { id: 'quiet', label: t('quiet'), cell: (rule) => (rule.quiet ? toHour(rule.quiet) : ''), wide: true },
+    ...(hasRole('operator') ? [{ id: 'act', label: html`<span class="sr">${t('test')}</span>`, align: 'end', card: 'status', cell: (rule) => html`<span class="row nowrap end">
+      <${Button} small kind="quiet" aria-label=${`${t('test')}: ${toName(rule)}`} onClick=${() => test(rule)}>${t('test')}<//>
+      <${Button} small kind="quiet" aria-label=${`${t('edit')}: ${toName(rule)}`} onClick=${() => setQuery({ edit: rule.id })}>${t('edit')}<//>
+      <${Button} small kind="quiet" aria-label=${t('deleteTitle', { name: toName(rule) })} onClick=${() => remove(rule)}>${t('delete')}<//></span>` }] : []),
   ];
 }
 
@@ -81,13 +81,13 @@ function wanted({ kind, name, channel, by, url, via, contact, share, minutes, qu
     ...(name.trim() && { name: name.trim() }),
     ...(channel && kind !== 'disk' && { channel }),
     ...(kind === 'failing_sends' && { share, window_minutes: minutes }),
-    ...(by === 'url' ? { url } : { via, contact_id: contactOf(contact) }),
+    ...(by === 'url' ? { url } : { via, contact_id: toContact(contact) }),
     ...(quiet && { quiet: { from, to, zone } }),
   };
 }
 
 // What the form begins with.
-const valuesOf = (rule) => ({
+const toValues = (rule) => ({
   kind: rule?.kind || kinds[0], name: rule?.name || '', channel: rule?.channel || '', by: rule?.via ? 'message' : 'url', url: rule?.url || '', via: rule?.via || '',
   contact: rule?.contact_id ? phone(rule.contact_id) : '', share: rule?.share ?? 20, minutes: rule?.window_minutes ?? 15,
   quiet: Boolean(rule?.quiet), from: rule?.quiet?.from || '22:00', to: rule?.quiet?.to || '07:00', zone: rule?.quiet?.zone || here, enabled: rule?.enabled ?? true,
@@ -97,7 +97,7 @@ const valuesOf = (rule) => ({
 function RuleForm({ rule, onDone, onClose }) {
   const [secret, setSecret] = useState('');
   const path = `/manage/alerts${rule ? `/${rule.id}` : ''}`;
-  const form = useForm(valuesOf(rule), async (values) => {
+  const form = useForm(toValues(rule), async (values) => {
     const { data } = await (rule ? api.put : api.post)(path, wanted(values));
     toast(t(rule ? 'changed' : 'created'), { kind: 'good' });
     await onDone();

@@ -4,7 +4,7 @@ import { api, useLoad } from '../api.js';
 import { useKeys } from '../keys.js';
 import { useEvents } from '../live.js';
 import { go, href, query, setQuery } from '../router.js';
-import { now, reloadChannels, useSecond, may } from '../state.js';
+import { now, reloadChannels, useSecond, hasRole } from '../state.js';
 import { texts, num, duration, full, day, clock, percent } from '../i18n.js';
 import { Head, Empty, Loading, Failed, Card } from '../parts/card.js';
 import { ChannelTabs } from '../parts/channel_tabs.js';
@@ -56,7 +56,7 @@ function Channel({ code, tab }) {
     <//>
     <${Evidence} of=${channel} />
     <${ChannelTabs} code=${code} current=${tab} />
-    ${['pair', 'danger'].includes(tab) && !may('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair' ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} />`
+    ${['pair', 'danger'].includes(tab) && !hasRole('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair' ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} />`
       : tab === 'requests' ? html`<${Requests} channel=${channel} />`
       : tab === 'settings' ? html`<${Settings} channel=${channel} changed=${changed} />`
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`
@@ -116,7 +116,7 @@ export function History({ channel }) {
   const to = now.value;
   // A young channel has no earlier status: its bar begins with it.
   const from = Math.min(to - 60_000, Math.max(to - (load.data?.days ?? days) * 86_400_000, Date.parse(channel.created_at)));
-  const spans = load.data ? spansOf(load.data.entries, channel, to) : [];
+  const spans = load.data ? toSpans(load.data.entries, channel, to) : [];
   const totals = sum(spans, from);
   const known = totals.reduce((all, [, ms]) => all + ms, 0);
   const words = totals.map(([status, ms]) => `${core(`channel.${status}`)} ${percent(ms, known)}`).join(', ');
@@ -138,7 +138,7 @@ export function History({ channel }) {
 }
 
 // Each change lasts until the next one. Without any the channel has been as it is.
-function spansOf(entries, channel, to) {
+function toSpans(entries, channel, to) {
   const changes = entries.length ? entries : [{ status: channel.status, reason: channel.reason, at: channel.since }];
   const sorted = changes.map((entry) => ({ ...entry, from: Date.parse(entry.at) })).sort((a, b) => a.from - b.from);
   return sorted.map(({ status, reason, from }, i) => {

@@ -22,7 +22,7 @@ const stuckAfter = 15; // and until the checks run
 const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wrongCode', passkey: 'passkey', timeout: 'timeout', failed: 'refused' };
 
 /** The one state of a channel and its latest step of pairing. */
-function stateOf({ network, status, number: linked }, pairing) {
+function toState({ network, status, number: linked }, pairing) {
   if (network === 'sandbox') return status === 'LOGGED_OUT' ? 'sandboxOut' : 'sandbox';
   if (status === 'WORKING') return 'working';
   if (status === 'STOPPED') return 'stopped';
@@ -49,7 +49,7 @@ export function PairPanel({ channel, goLive }) {
     await api.post(`/manage/channels/${code}/pair`, body);
     await load.reload();
   };
-  const state = stateOf(channel, pairing);
+  const state = toState(channel, pairing);
   const who = html`<${Who} number=${channel.number} />`;
   const retry = html`<${Button} kind="primary" icon="refresh" onClick=${() => begin(asked)}>${t(state === 'refused' ? 'again' : 'newCodes')}<//>`;
   const typed = html`<${ByCode} channel=${channel} begin=${begin} last=${asked.number} />`;

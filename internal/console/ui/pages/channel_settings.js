@@ -9,7 +9,7 @@ import { Button } from '../parts/button.js';
 import { AsCode } from '../parts/code.js';
 import { confirm } from '../parts/dialog.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { LabelsField, labelsOf } from '../parts/labels.js';
+import { LabelsField, toLabels } from '../parts/labels.js';
 import { toast } from '../parts/toast.js';
 import { phone } from '../parts/who.js';
 
@@ -24,17 +24,17 @@ const keeps = [86400, 604800, 2592000, 7776000, 31536000]; // seconds: what most
 
 export function Settings({ channel, changed }) {
   const { name, settings, labels } = channel;
-  const kept = settings.retention == null ? '' : String(seconds(settings.retention));
+  const retention = settings.retention == null ? '' : String(seconds(settings.retention));
   const form = useForm({
     name, labels: labels.join(', '), 'settings.pace': settings.pace ? String(seconds(settings.pace)) : '', 'settings.ttl': settings.ttl ? String(seconds(settings.ttl) / 3600) : '',
-    'settings.retention': kept, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || []).map(phone).join('\n'),
+    'settings.retention': retention, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || []).map(phone).join('\n'),
   }, async (values) => {
     requireNumbers(values, 'settings.allow_only');
     await api.patch(`/manage/channels/${channel.code}`, wanted(values));
     toast(t('saved'), { kind: 'good' });
     await changed();
   });
-  const choices = [...new Set([...keeps, ...(Number(kept) ? [Number(kept)] : [])])].sort((a, b) => a - b);
+  const choices = [...new Set([...keeps, ...(Number(retention) ? [Number(retention)] : [])])].sort((a, b) => a - b);
   return html`<${Card}><${Form} form=${form} class="form narrow">
     <${Field} form=${form} name="name" label=${t('name')} required maxlength="60" autocomplete="off" />
     <${LabelsField} form=${form} />
@@ -52,7 +52,7 @@ function wanted(values) {
   const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text && { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
   return {
     name: values.name,
-    labels: labelsOf(values.labels),
+    labels: toLabels(values.labels),
     settings: { ...amount('settings.pace', 's'), ...amount('settings.ttl', 's', 3600), ...amount('settings.retention', 's'),
       ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }) },
   };

@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useRef, useSignal, useState } from '../view.js';
 import { useLoad, api } from '../api.js';
 import { href, query, setQuery, go } from '../router.js';
-import { learn, reloadChannels, selected, now, server, may } from '../state.js';
+import { addChannels, reloadChannels, selected, now, server, hasRole } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, num, clock, day, full, isToday } from '../i18n.js';
 import { Head, Empty, Loading } from '../parts/card.js';
@@ -14,7 +14,7 @@ import { Badge, ChannelStatus, channelTone, urgency } from '../parts/status.js';
 import { Who, mask } from '../parts/who.js';
 import { Dialog } from '../parts/dialog.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { Labels, LabelsField, labelsOf } from '../parts/labels.js';
+import { Labels, LabelsField, toLabels } from '../parts/labels.js';
 import { Bulk, Result } from './channels_bulk.js';
 
 const t = texts('channels');
@@ -31,7 +31,7 @@ export default function Page() {
   const load = useChannels(asked, cursor, about);
   const { data: all, meta } = load.data || {};
   const box = useRef();
-  const [rows, moved, arrange] = useSteady(all, load.data?.about, box);
+  const [rows, moved, arrange] = useStableOrder(all, load.data?.about, box);
   const picked = useSignal(new Set());
   const results = useSignal(new Map());
   // What is not seen any more must not be stopped by mistake. Another page of the same list keeps what was picked.
@@ -56,7 +56,7 @@ export default function Page() {
     <${Bulk} picked=${picked} results=${results} asked=${asked} total=${meta?.total} onDone=${load.reload} />
     ${!meta && !load.error && html`<${Loading} rows=${8} />`}
     <div class="channel-table" ref=${box}>${(meta || load.error) && html`<${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code} rowHref=${(row) => href(`/channels/${row.code}`)}
-      selection=${may('operator') ? picked : undefined} sort=${order} onSort=${onSort} columns=${columns(results, rows?.some((row) => row.labels.length), meta?.networks?.sandbox && meta.networks.whatsapp)} empty=${empty} />`}</div>
+      selection=${hasRole('operator') ? picked : undefined} sort=${order} onSort=${onSort} columns=${columns(results, rows?.some((row) => row.labels.length), meta?.networks?.sandbox && meta.networks.whatsapp)} empty=${empty} />`}</div>
     <${Pages} rows=${rows} meta=${meta} cursor=${cursor} about=${JSON.stringify(asked)} />
     <${Deletions} of=${all} />
     <${NewChannel} />`;
@@ -86,7 +86,7 @@ async function only(code) {
 // One page of the list.
 const useChannels = (asked, cursor, about) => useLoad(async () => {
   const { data, meta } = selected.peek() ? await only(selected.peek()) : await api.get('/manage/channels', { query: { ...asked, limit: perPage, cursor } });
-  learn(data);
+  addChannels(data);
   return { data, meta, about };
 }, [about, now.value - (now.value % every)], { on: ['channel.status'] });
 
@@ -104,17 +104,17 @@ function lead({ statuses }) {
  * Rows in the order of the server. A later response does not move a row while the reader uses the table. Returns
  * [rows, whether the order is outdated, a function that shows the new order].
  */
-function useSteady(rows, about, box) {
+function useStableOrder(rows, about, box) {
   const [, redraw] = useState(0);
-  const kept = useRef({});
+  const order = useRef({});
   const codes = rows?.map((row) => row.code);
-  const same = kept.current.codes?.join() === codes?.join();
+  const same = order.current.codes?.join() === codes?.join();
   const used = box.current?.matches(':hover,:focus-within');
-  if (codes && !same && (kept.current.about !== about || !used)) kept.current = { about, codes };
-  const moved = Boolean(codes) && kept.current.codes?.join() !== codes.join();
+  if (codes && !same && (order.current.about !== about || !used)) order.current = { about, codes };
+  const moved = Boolean(codes) && order.current.codes?.join() !== codes.join();
   const by = new Map(rows?.map((row) => [row.code, row]));
-  const list = useMemo(() => rows && (moved ? [...kept.current.codes.map((code) => by.get(code)).filter(Boolean), ...rows.filter((row) => !kept.current.codes.includes(row.code))] : rows), [rows, moved]);
-  return [list, moved, () => { kept.current = {}; redraw((n) => n + 1); }];
+  const list = useMemo(() => rows && (moved ? [...order.current.codes.map((code) => by.get(code)).filter(Boolean), ...rows.filter((row) => !order.current.codes.includes(row.code))] : rows), [rows, moved]);
+  return [list, moved, () => { order.current = {}; redraw((n) => n + 1); }];
 }
 
 /** The pages of the list. Where the reader came from is known for as long as the filter stays. */
@@ -211,4 +211,4 @@ function NewForm({ network }) {
   <//>`;
 }
 
-const wanted = ({ network, code, name, labels }) => ({ code, network, ...(name && { name }), ...(labelsOf(labels).length && { labels: labelsOf(labels) }) });
+const wanted = ({ network, code, name, labels }) => ({ code, network, ...(name && { name }), ...(toLabels(labels).length && { labels: toLabels(labels) }) });

@@ -1,14 +1,14 @@
 // Bulk actions on channels: a few requests at a time, with progress and a result for each.
 import { html, useEffect, useRef, useState } from '../view.js';
 import { api } from '../api.js';
-import { reloadChannels, may } from '../state.js';
+import { reloadChannels, hasRole } from '../state.js';
 import { texts } from '../i18n.js';
 import { Button } from '../parts/button.js';
 import { confirm, Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { say } from '../parts/toast.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { LabelsField, labelsOf } from '../parts/labels.js';
+import { LabelsField, toLabels } from '../parts/labels.js';
 
 const t = texts('channels');
 const core = texts('core');
@@ -79,7 +79,7 @@ export function Bulk({ picked, results, asked, total, onDone }) {
   const close = () => { setRun(null); results.value = new Map(); picked.value = new Set(); };
   const button = (verb, icon, kind) => html`<${Button} key=${verb} small icon=${icon} kind=${kind} disabled=${!codes.length} onClick=${() => work(verb)}>${t(verb)}<//>`;
 
-  if (!may('operator') || (!codes.length && !run)) return null;
+  if (!hasRole('operator') || (!codes.length && !run)) return null;
   return html`<div class="bulk" role="region" aria-label=${t('selected', { n: codes.length })} data-t="bulk">
     ${run && html`<progress max=${run.n} value=${run.done} aria-label=${t('running', { done: run.done, n: run.n })} />
       <span>${run.over ? t('finished', { n: run.done }) : t('running', { done: run.done, n: run.n })}</span>
@@ -100,8 +100,8 @@ export function Bulk({ picked, results, asked, total, onDone }) {
 
 function LabelForm({ onSend }) {
   const form = useForm({ way: 'add_labels', labels: '' }, async ({ way, labels }) => {
-    if (!labelsOf(labels).length) throw { errors: { labels: [t('noLabels')] } };
-    onSend({ [way]: labelsOf(labels) });
+    if (!toLabels(labels).length) throw { errors: { labels: [t('noLabels')] } };
+    onSend({ [way]: toLabels(labels) });
   });
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="way" label=${t('labelWay')} type="radio" options=${[['add_labels', t('addLabels')], ['remove_labels', t('removeLabels')]]} />

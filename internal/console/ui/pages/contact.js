@@ -10,13 +10,13 @@ import { Table } from '../parts/table.js';
 import { Badge, Tick } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { kindName } from '../parts/bubble.js';
-import { lineOf } from '../state.js';
+import { toLine } from '../state.js';
 import { Body, mask, number, phone } from '../parts/who.js';
 
 const t = texts('contact');
 const core = texts('core');
 
-const addressOf = (channel, id, more) => href(`/conversations/${encodeURIComponent(channel)}/${encodeURIComponent(id)}`, { channel: null, ...more });
+const toAddress = (channel, id, more) => href(`/conversations/${encodeURIComponent(channel)}/${encodeURIComponent(id)}`, { channel: null, ...more });
 
 export default function Page({ route: { params } }) {
   const digits = number(params.contact);
@@ -37,8 +37,8 @@ export default function Page({ route: { params } }) {
   return html`
     <${Head} title=${mask(contact.name) || shown} back=${href('/conversations')} lead=${lead(contact, failed.data?.data)}
       actions=${html`<${Copy} text=${`+${digits}`} what=${t('number')}>${shown}<//>
-        ${contact.chats[0] && html`<${Button} kind="primary" icon="conversations" href=${addressOf(contact.chats[0].channel, contact.chats[0].id)}>${t('open')}<//>`}`} />
-    <${Card} title=${t('channels')}><${Table} label=${t('channels')} rows=${contact.chats} rowKey=${(chat) => chat.channel} rowHref=${(chat) => addressOf(chat.channel, chat.id)} columns=${chatColumns}
+        ${contact.chats[0] && html`<${Button} kind="primary" icon="conversations" href=${toAddress(contact.chats[0].channel, contact.chats[0].id)}>${t('open')}<//>`}`} />
+    <${Card} title=${t('channels')}><${Table} label=${t('channels')} rows=${contact.chats} rowKey=${(chat) => chat.channel} rowHref=${(chat) => toAddress(chat.channel, chat.id)} columns=${chatColumns}
       empty=${html`<p class="muted">${t('noChats')}</p>`} /><//>
     <${Card} title=${t('codes')}><${Table} label=${t('codes')} rows=${contact.otps} rowKey=${(otp) => otp.id} columns=${otpColumns} empty=${html`<p class="muted">${t('noCodes')}</p>`} /><//>
     <${Card} title=${t('failures')}><${Messages} label=${t('failures')} load=${failed} empty=${t('noFailures')} why /><//>
@@ -54,7 +54,7 @@ function lead(contact, failed) {
 
 const chatColumns = [
   { id: 'channel', get label() { return core('page.channel'); }, cell: (chat) => html`${chat.channel}${chat.archived && html` <${Badge}>${t('archived')}<//>`}`, card: 'title' },
-  { id: 'last', get label() { return t('last'); }, cell: (chat) => (lineOf(chat.last) ? html`<${Body} text=${lineOf(chat.last)} />` : kindName(chat.last.type)), card: 'text', class: 'url-cell' },
+  { id: 'last', get label() { return t('last'); }, cell: (chat) => (toLine(chat.last) ? html`<${Body} text=${toLine(chat.last)} />` : kindName(chat.last.type)), card: 'text', class: 'url-cell' },
   { id: 'unread', get label() { return t('unread'); }, cell: (chat) => (chat.unread ? html`<span class="unread">${chat.unread > 9 ? '9+' : chat.unread}</span>` : ''), card: 'status' },
   { id: 'messages', get label() { return t('messages'); }, cell: (chat) => chat.messages, align: 'end', card: 'meta' },
   { id: 'at', get label() { return core('time'); }, cell: (chat) => html`<${Time} at=${chat.last.timestamp} />`, card: 'when' },
@@ -75,10 +75,10 @@ const reasons = texts('messages');
 
 function Messages({ label, load, empty, why }) {
   return html`<${Table} label=${label} load=${load} rows=${load.data?.data} rowKey=${(m) => `${m.channel}.${m.message_id}`} empty=${html`<p class="muted">${empty}</p>`}
-    rowHref=${(m) => addressOf(m.channel, m.group_id || m.contact_id, { message: m.id })} columns=${[
+    rowHref=${(m) => toAddress(m.channel, m.group_id || m.contact_id, { message: m.id })} columns=${[
       { id: 'time', label: core('time'), cell: (m) => html`<${Time} at=${m.timestamp} />`, card: 'when' },
       { id: 'channel', label: core('page.channel'), cell: (m) => m.channel, card: 'meta' },
-      { id: 'text', label: why ? t('reason') : t('last'), cell: (m) => (why ? reasons(`why.${m.error?.code || 'refused'}`) : lineOf(m) ? html`<${Body} text=${lineOf(m)} />` : kindName(m.type)), card: 'text', class: 'url-cell' },
+      { id: 'text', label: why ? t('reason') : t('last'), cell: (m) => (why ? reasons(`why.${m.error?.code || 'refused'}`) : toLine(m) ? html`<${Body} text=${toLine(m)} />` : kindName(m.type)), card: 'text', class: 'url-cell' },
       { id: 'status', label: t('status'), cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />`, card: 'status' },
     ]} />`;
 }

@@ -3,7 +3,7 @@ import { html, useState, useEffect, useLayoutEffect, useRef } from '../view.js';
 import { api } from '../api.js';
 import { generation } from '../live.js';
 import { href, setQuery } from '../router.js';
-import { channelBy, learn, may } from '../state.js';
+import { channelBy, addChannels, hasRole } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, bytes } from '../i18n.js';
 import { Empty, Loading, Note } from '../parts/card.js';
@@ -95,7 +95,7 @@ export function Thread({ channel, chat, message, onBack }) {
   const name = mask(info?.name || (isGroup ? t('group') : phone(id)));
   useEffect(() => { title.value = name; }, [name]);
   const at = channelBy(channel);
-  useEffect(() => { if (!at) api.get(`/manage/channels/${encodeURIComponent(channel)}`).then(({ data }) => learn([data]), () => {}); }, [channel]);
+  useEffect(() => { if (!at) api.get(`/manage/channels/${encodeURIComponent(channel)}`).then(({ data }) => addChannels([data]), () => {}); }, [channel]);
   const to = isGroup ? { group_id: id } : { contact_id: id };
   const call = (method, path, body) => api[method](path, body, { channel, headers: { Prefer: 'respond-async' } });
   const act = async (method, path, body) => {
@@ -117,7 +117,7 @@ export function Thread({ channel, chat, message, onBack }) {
 
   const author = (m) => (m.from_me ? channel : mask(m.name || phone(m.contact_id || id)));
   const byID = new Map(list?.map((m) => [m.id, m]));
-  const quoteOf = (m) => m.reply_to && (byID.has(m.reply_to) ? { who: author(byID.get(m.reply_to)), text: excerpt(byID.get(m.reply_to)) }
+  const toQuote = (m) => m.reply_to && (byID.has(m.reply_to) ? { who: author(byID.get(m.reply_to)), text: excerpt(byID.get(m.reply_to)) }
     : m.quoted?.body ? { text: mask(m.quoted.body) } : {});
   const onScroll = async () => {
     box.onScroll();
@@ -134,20 +134,20 @@ export function Thread({ channel, chat, message, onBack }) {
 
   return html`<section class="thread" aria-label=${t('with', { name })}>
     <${ThreadHead} name=${name} id=${id} info=${info} channel=${channel} at=${at} isGroup=${isGroup} onBack=${onBack}
-      seen=${unseen && may('support') && seen} />
-    <div class="chat" onDrop=${(event) => { event.preventDefault(); if (may('support')) setFiles([...event.dataTransfer.files]); }} onDragOver=${(event) => event.preventDefault()}>
+      seen=${unseen && hasRole('support') && seen} />
+    <div class="chat" onDrop=${(event) => { event.preventDefault(); if (hasRole('support')) setFiles([...event.dataTransfer.files]); }} onDragOver=${(event) => event.preventDefault()}>
       <div class="transcript" role="log" aria-label=${t('with', { name })} tabindex="0" ref=${box.ref} onScroll=${onScroll}>
         ${error && !list && html`<${Note} kind="bad" title=${core('notLoaded')}>${error.message} <${Button} small onClick=${history.begin}>${core('again')}<//><//>`}
         ${!list && !error && html`<${Loading} rows=${5} />`}
-        ${list?.length === 0 && html`<${Empty} icon="conversations" title=${t('nothingYet', { name: html`<bdi>${name}</bdi>` })} text=${may('support') ? t('nothingYetText') : ''} />`}
+        ${list?.length === 0 && html`<${Empty} icon="conversations" title=${t('nothingYet', { name: html`<bdi>${name}</bdi>` })} text=${hasRole('support') ? t('nothingYetText') : ''} />`}
         ${list?.[0]?.position > 1 && html`<div class="earlier"><${Button} small onClick=${history.older}>${t('earlier')}<//></div>`}
         ${list?.map((m, i) => html`${beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.position}`}>${dayName(m)}</p>`}
-          <${Bubble} key=${m.position} m=${m} own=${m.from_me} author=${author(m)} named=${isGroup && !m.from_me && list[i - 1]?.contact_id !== m.contact_id} status=${m.status} quote=${quoteOf(m)}
+          <${Bubble} key=${m.position} m=${m} own=${m.from_me} author=${author(m)} named=${isGroup && !m.from_me && list[i - 1]?.contact_id !== m.contact_id} status=${m.status} quote=${toQuote(m)}
             onQuote=${m.reply_to && (() => setQuery({ message: m.reply_to }))} marked=${m.id === message || m.message_id === message}
             file=${() => api.blob(`/manage/messages/${encodeURIComponent(m.message_id)}/media`, { query: { channel } })} note=${html`<${Notes} m=${m} channel=${channel} />`}
-            open=${open === m.message_id} onOpen=${setOpen} onReply=${may('support') && !at?.archive_of && (() => { setReply(m); setOpen(''); })}
-            onReact=${may('support') && !at?.archive_of && react(m)} onDelete=${may('support') && m.from_me && !at?.archive_of && remove(m)}>
-            ${may('support') && !m.from_me && m.status === 'RECEIVED' && html`<${Button} small kind="quiet" icon="check" onClick=${() => act('post', '/send-message/seen', { message_id: m.message_id })}>${t('markSeen')}<//>`}
+            open=${open === m.message_id} onOpen=${setOpen} onReply=${hasRole('support') && !at?.archive_of && (() => { setReply(m); setOpen(''); })}
+            onReact=${hasRole('support') && !at?.archive_of && react(m)} onDelete=${hasRole('support') && m.from_me && !at?.archive_of && remove(m)}>
+            ${hasRole('support') && !m.from_me && m.status === 'RECEIVED' && html`<${Button} small kind="quiet" icon="check" onClick=${() => act('post', '/send-message/seen', { message_id: m.message_id })}>${t('markSeen')}<//>`}
             <${Button} small kind="quiet" icon="info" href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>${t('details')}<//><//>`)}
         ${list && !history.atEnd && html`<div class="earlier"><${Button} small onClick=${history.newer}>${t('newer')}<//> <${Button} small onClick=${() => { box.follow(); if (message) setQuery({ message: null }, { replace: true }); else history.newest(); }}>${t('toEnd')}<//></div>`}
       </div>
@@ -197,7 +197,7 @@ function Notes({ m, channel }) {
 function Reply({ at, channel, send, onFiles, ...rest }) {
   const input = useRef();
   if (!at) return html`<div class="composer" />`;
-  if (!may('support')) return html`<div class="composer"><${NeedsRole} role="support" /></div>`;
+  if (!hasRole('support')) return html`<div class="composer"><${NeedsRole} role="support" /></div>`;
   if (at.archive_of) return html`<div class="composer"><${Note}>${t('noReplies')}<//></div>`;
   const pick = (event) => { onFiles([...event.target.files]); event.target.value = ''; };
   return html`<${Composer} ...${rest} say=${(message) => send('/send-message/text', { message })} onFiles=${onFiles}
@@ -205,11 +205,11 @@ function Reply({ at, channel, send, onFiles, ...rest }) {
     before=${html`<${IconButton} icon="attach" label=${t('attach')} onClick=${() => input.current.click()} /><input type="file" class="sr" tabindex="-1" aria-label=${t('attach')} ref=${input} onChange=${pick} />`} />`;
 }
 
-const kindOf = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type === 'video/mp4' ? 'video' : /^audio\/(ogg|opus)/.test(type) ? 'voice' : 'file');
+const toKind = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type === 'video/mp4' ? 'video' : /^audio\/(ogg|opus)/.test(type) ? 'voice' : 'file');
 
 /** A file is uploaded first; the message names it. */
 function Attach({ file, channel, name, send, close }) {
-  const kind = kindOf(file.type);
+  const kind = toKind(file.type);
   const [url, setURL] = useState('');
   useEffect(() => {
     if (kind !== 'image') return undefined;

@@ -2,7 +2,7 @@
 import { html, useState, useEffect, useMemo, useRef, classes } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { go, href, matched, query, setQuery } from '../router.js';
-import { channelBy, several, selected, lineOf } from '../state.js';
+import { channelBy, manyChannels, selected, toLine } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, clock, day, isToday, full } from '../i18n.js';
 import { Empty, Failed, Loading } from '../parts/card.js';
@@ -21,9 +21,9 @@ const core = texts('core');
 
 const typingPause = 250; // milliseconds without a key before a search begins
 
-export const keyOf = (chat) => `${chat.channel}/${chat.id}`;
-export const addressOf = (chat, more) => href(`/conversations/${encodeURIComponent(chat.channel)}/${encodeURIComponent(chat.id)}`, more);
-export const titleOf = (chat) => mask(chat.name || (chat.is_group ? t('group') : phone(chat.id)));
+export const toKey = (chat) => `${chat.channel}/${chat.id}`;
+export const toAddress = (chat, more) => href(`/conversations/${encodeURIComponent(chat.channel)}/${encodeURIComponent(chat.id)}`, more);
+export const toTitle = (chat) => mask(chat.name || (chat.is_group ? t('group') : phone(chat.id)));
 
 export default function Page({ route: { params } }) {
   const { q = '', message } = query.value;
@@ -44,7 +44,7 @@ export default function Page({ route: { params } }) {
         <${Search} q=${q} onDown=${() => step(list.current, 1)} onEnter=${() => list.current.querySelector('a.chat-row')?.click()} />
         ${q ? html`<${Found} key=${q + selected.value} q=${q} open=${open} />` : html`<${Chats} key=${selected.value} open=${open} />`}
       </section>
-      ${open ? html`<${Thread} key=${keyOf(open)} channel=${open.channel} chat=${open.id} message=${message} onBack=${back} />`
+      ${open ? html`<${Thread} key=${toKey(open)} channel=${open.channel} chat=${open.id} message=${message} onBack=${back} />`
         : html`<section class="inbox-none hide-small"><${Empty} icon="conversations" title=${t('pick')} text=${t('pickText')} /></section>`}
     </div>`;
 }
@@ -79,23 +79,23 @@ function Search({ q, onDown, onEnter }) {
     ${text && html`<${IconButton} small icon="close" label=${core('clearFilter')} onClick=${() => { setText(''); find(''); }} />`}</div>`;
 }
 
-const pathOf = (code) => (code ? `/manage/channels/${encodeURIComponent(code)}/chats` : '/manage/chats');
+const toPath = (code) => (code ? `/manage/channels/${encodeURIComponent(code)}/chats` : '/manage/chats');
 const newestFirst = (a, b) => (a.last.timestamp < b.last.timestamp ? 1 : -1);
 
 /** The chats that are known so far, newest first. The first page is loaded again when something happens. */
 function useChats(code) {
-  const first = useLoad(() => api.get(pathOf(code)), [], { on: ['message.', 'group.'] });
+  const first = useLoad(() => api.get(toPath(code)), [], { on: ['message.', 'group.'] });
   const known = useRef(new Map()).current;
   const [cursor, setCursor] = useState(undefined); // undefined: only the first page is there
   const [turn, setTurn] = useState(0);
   const rows = useMemo(() => {
-    for (const row of first.data?.data || []) known.set(keyOf(row), row);
+    for (const row of first.data?.data || []) known.set(toKey(row), row);
     return first.data && [...known.values()].sort(newestFirst);
   }, [first.data, turn]);
   const next = cursor === undefined ? first.data?.meta.cursor : cursor;
   const older = async () => {
-    const page = await api.get(pathOf(code), { query: { cursor: next } });
-    for (const row of page.data) if (!known.has(keyOf(row))) known.set(keyOf(row), row);
+    const page = await api.get(toPath(code), { query: { cursor: next } });
+    for (const row of page.data) if (!known.has(toKey(row))) known.set(toKey(row), row);
     setCursor(page.meta.cursor);
     setTurn((n) => n + 1);
   };
@@ -106,17 +106,17 @@ function Chats({ open }) {
   const { load, rows, more, older } = useChats(selected.value);
   const [over, setOver] = useState(false);
   const [away, setAway] = useState(false);
-  const [shown, , show] = useHeldRows(rows, keyOf, over || away, selected.value);
+  const [shown, , show] = useHeldRows(rows, toKey, over || away, selected.value);
   const box = useRef();
   if (load.error && !rows) return html`<${Failed} load=${load} />`;
   if (!rows) return html`<${Loading} rows=${8} />`;
   if (!rows.length) return html`<${Empty} icon="conversations" title=${t('none')} text=${t('noneText')} />`;
-  const above = shown.length ? rows.findIndex((row) => keyOf(row) === keyOf(shown[0])) : 0;
+  const above = shown.length ? rows.findIndex((row) => toKey(row) === toKey(shown[0])) : 0;
   const toTop = () => { box.current.scrollTop = 0; show(); };
   return html`<div class="chat-rows" ref=${box} onScroll=${(event) => setAway(event.currentTarget.scrollTop > 40)}
     onPointerEnter=${(event) => setOver(event.pointerType === 'mouse')} onPointerLeave=${() => setOver(false)}>
     <div class="new-chats">${above > 0 && html`<button type="button" class="button primary small" onClick=${toTop}>${core('newRows', { n: above })}<${Icon} name="arrowup" size=${14} /></button>`}</div>
-    <ul aria-label=${t('list')}>${shown.map((chat) => html`<${Row} key=${keyOf(chat)} chat=${chat} open=${open && keyOf(open) === keyOf(chat)} />`)}</ul>
+    <ul aria-label=${t('list')}>${shown.map((chat) => html`<${Row} key=${toKey(chat)} chat=${chat} open=${open && toKey(open) === toKey(chat)} />`)}</ul>
     ${more && html`<${Older} older=${older} />`}
   </div>`;
 }
@@ -147,7 +147,7 @@ const when = (at) => (isToday(at) ? clock(at).slice(0, 5) : day(at));
 /** The last message in one line. */
 function line(m) {
   if (m.status === 'DELETED') return t('deleted');
-  return lineOf(m) ? mask(lineOf(m)) : kindName(m.type);
+  return toLine(m) ? mask(toLine(m)) : kindName(m.type);
 }
 
 // The channel of a chat, where the list has those of several.
@@ -156,10 +156,10 @@ const At = ({ code }) => html`<span class=${classes('chat-channel clip', channel
 function Row({ chat, open, more }) {
   const { last, unread } = chat;
   const author = chat.is_group && !last.from_me && (last.name || phone(last.contact_id));
-  return html`<li><a class=${classes('chat-row', unread > 0 && 'unseen')} href=${addressOf(chat, more)} aria-current=${open ? 'true' : undefined}>
+  return html`<li><a class=${classes('chat-row', unread > 0 && 'unseen')} href=${toAddress(chat, more)} aria-current=${open ? 'true' : undefined}>
     <${Face} id=${chat.id} name=${chat.name} group=${chat.is_group} />
-    <b class="clip"><bdi>${titleOf(chat)}</bdi></b><time datetime=${last.timestamp} title=${full(last.timestamp)}>${when(last.timestamp)}</time>
-    <span class="chat-last">${!selected.value && several.value && html`<${At} code=${chat.channel} />`}${last.from_me && html`<${Tick} status=${last.status} word=${false} />`}<bdi class="clip">${author && html`${mask(author)}: `}${line(last)}</bdi></span>
+    <b class="clip"><bdi>${toTitle(chat)}</bdi></b><time datetime=${last.timestamp} title=${full(last.timestamp)}>${when(last.timestamp)}</time>
+    <span class="chat-last">${!selected.value && manyChannels.value && html`<${At} code=${chat.channel} />`}${last.from_me && html`<${Tick} status=${last.status} word=${false} />`}<bdi class="clip">${author && html`${mask(author)}: `}${line(last)}</bdi></span>
     ${unread > 0 ? html`<span class="unread">${unread > 9 ? '9+' : unread}<span class="sr"> ${t('unread')}</span></span>` : html`<span />`}
   </a></li>`;
 }
@@ -174,7 +174,7 @@ function withCountry(text) {
 /** What a search finds: chats by name and number, and messages by their text. */
 function Found({ q, open }) {
   const code = selected.value;
-  const chats = useLoad(() => api.get(pathOf(code), { query: { search: withCountry(q) } }));
+  const chats = useLoad(() => api.get(toPath(code), { query: { search: withCountry(q) } }));
   const said = useFoundMessages(q, code);
   if (chats.error && !chats.data) return html`<${Failed} load=${chats} />`;
   if (!chats.data || !said.rows) return html`<${Loading} rows=${6} />`;
@@ -182,7 +182,7 @@ function Found({ q, open }) {
   return html`<div class="chat-rows">
     ${none && html`<${Empty} icon="search" title=${t('noMatch', { q: html`<bdi>${q}</bdi>` })} text=${t('noMatchText')} />`}
     ${chats.data.data.length > 0 && html`<h2>${t('byName')}</h2><ul aria-label=${t('byName')}>${chats.data.data.map((chat) => html`
-      <${Row} key=${keyOf(chat)} chat=${chat} more=${{ q }} open=${open && keyOf(open) === keyOf(chat)} />`)}</ul>`}
+      <${Row} key=${toKey(chat)} chat=${chat} more=${{ q }} open=${open && toKey(open) === toKey(chat)} />`)}</ul>`}
     ${said.rows.length > 0 && html`<h2>${t('byText')}</h2><ul aria-label=${t('byText')}>${said.rows.map((m) => html`<${Hit} key=${m.channel + m.message_id} m=${m} q=${q} />`)}</ul>`}
     ${said.cursor && html`<div class="older"><${Button} small onClick=${said.older}>${t(said.rows.length ? 'olderHits' : 'searchOn')}<//></div>`}
   </div>`;
@@ -200,10 +200,10 @@ function useFoundMessages(q, code) {
 
 function Hit({ m, q }) {
   const chat = { channel: m.channel, id: m.group_id || m.contact_id, is_group: Boolean(m.group_id), name: m.group_id ? '' : m.name };
-  return html`<li><a class="chat-row" href=${addressOf(chat, { q, message: m.id })} aria-current=${query.value.message === m.id ? 'true' : undefined}>
+  return html`<li><a class="chat-row" href=${toAddress(chat, { q, message: m.id })} aria-current=${query.value.message === m.id ? 'true' : undefined}>
     <${Face} id=${chat.id} name=${chat.name} group=${chat.is_group} />
-    <b class="clip"><bdi>${titleOf(chat)}</bdi></b><time datetime=${m.timestamp} title=${full(m.timestamp)}>${when(m.timestamp)}</time>
-    <span class="chat-last">${!selected.value && several.value && html`<${At} code=${m.channel} />`}${m.from_me && html`<${Tick} status=${m.status} word=${false} />`}<bdi class="clip">${mask(around(lineOf(m), q))}</bdi></span><span />
+    <b class="clip"><bdi>${toTitle(chat)}</bdi></b><time datetime=${m.timestamp} title=${full(m.timestamp)}>${when(m.timestamp)}</time>
+    <span class="chat-last">${!selected.value && manyChannels.value && html`<${At} code=${m.channel} />`}${m.from_me && html`<${Tick} status=${m.status} word=${false} />`}<bdi class="clip">${mask(around(toLine(m), q))}</bdi></span><span />
   </a></li>`;
 }
 

@@ -1,7 +1,7 @@
-// What was sent and received, as it happens: found by a filter, and each with its whole story.
+// What was sent and received, as it happens: found by a filter, and each with its timeline.
 import { html, useEffect, useMemo, useState } from '../view.js';
 import { href, matched, query, setQuery } from '../router.js';
-import { channelsLoaded, several, selected, formChannel, kept, lineOf, masked, channelBy, sandboxes } from '../state.js';
+import { channelsLoaded, manyChannels, selected, formChannel, stored, toLine, masked, channelBy, sandboxes } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, textsReady, duration } from '../i18n.js';
 import { Head, Empty, Failed, Loading, Note } from '../parts/card.js';
@@ -16,10 +16,10 @@ import { Badge, Tick } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
 import { Who, Body, mask, phone, number } from '../parts/who.js';
-import { useFeed, keyOf, isKey } from './messages_feed.js';
+import { useFeed, toKey, isKey } from './messages_feed.js';
 import { Export } from '../parts/export.js';
 import { api } from '../api.js';
-import { useForm, Form, Field, Submit, contactOf } from '../parts/form.js';
+import { useForm, Form, Field, Submit, toContact } from '../parts/form.js';
 import { ChannelField } from '../parts/channel_picker.js';
 import { ChannelHead } from '../parts/channel_tabs.js';
 
@@ -27,7 +27,7 @@ const t = texts('messages');
 const core = texts('core');
 const kinds = texts('phone');
 
-const saved = kept('filters', ['status:failed', 'status:pending', 'direction:in']);
+const saved = stored('filters', ['status:failed', 'status:pending', 'direction:in']);
 
 export default function Page() {
   const { q = '' } = query.value;
@@ -35,7 +35,7 @@ export default function Page() {
   const hold = useHold();
   const feed = useFeed(filter, hold.held);
   const { rows } = feed;
-  const drawer = useDrawer(rows, keyOf);
+  const drawer = useDrawer(rows, toKey);
   useFullKey(drawer.id, rows);
   const Detail = useDetail(rows || drawer.id);
   useKeys([
@@ -59,8 +59,8 @@ export default function Page() {
     ${feed.load.error && rows && html`<${Failed} load=${feed.load} />`}
     <div class="feed" ...${hold.box} data-held=${hold.held ? 'true' : 'false'}>
       <${NewRows} n=${feed.fresh} onShow=${feed.show} />
-      <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${keyOf} columns=${columns} drawer=${drawer} pure
-        rowHref=${(row) => href('/messages', { q, ...drawer.at(keyOf(row)) })} rowClass=${(row) => row.status === 'FAILED' && 'failed-row'} empty=${!feed.more && empty(q)} />
+      <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${toKey} columns=${columns} drawer=${drawer} pure
+        rowHref=${(row) => href('/messages', { q, ...drawer.at(toKey(row)) })} rowClass=${(row) => row.status === 'FAILED' && 'failed-row'} empty=${!feed.more && empty(q)} />
     </div>
     ${feed.more && html`<div class="row end"><${Button} onClick=${feed.older}>${t(rows.length ? 'older' : 'searchOn')}<//></div>`}
     <${Drawer} drawer=${drawer} title=${t('message')}>${!Detail ? html`<${Loading} />` : isKey(drawer.id) && html`<${Detail} key=${drawer.id} id=${drawer.id} open=${drawer.open} />`}<//>
@@ -72,7 +72,7 @@ const find = (text) => { if (matched.value.name === 'messages') setQuery({ q: te
 
 function copyFocused(rows) {
   const key = document.activeElement.closest('tr[data-key]')?.dataset.key;
-  const row = key && rows.find((one) => keyOf(one) === key);
+  const row = key && rows.find((one) => toKey(one) === key);
   return row ? copyText(row.message_id, t('id')) : false;
 }
 
@@ -152,7 +152,7 @@ const columns = [
   { id: 'time', get label() { return core('time'); }, cell: (m) => html`<${Time} at=${m.timestamp} />`, card: 'when' },
   { id: 'between', get label() { return t('between'); }, cell: (m) => html`<${Between} m=${m} />`, card: 'title', class: 'between-cell' },
   { id: 'type', get label() { return t('type'); }, cell: (m) => (m.otp ? html`<${Badge} tone="accent">OTP<//>` : typeName(m.type)) },
-  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${lineOf(m)} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'textErased' : 'noText', { type: typeName(m.type) })}</span>`), card: 'text', class: 'body-cell' },
+  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${toLine(m)} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'textErased' : 'noText', { type: typeName(m.type) })}</span>`), card: 'text', class: 'body-cell' },
   { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
   { id: 'took', get label() { return t('after'); }, cell: (m) => (m.from_me && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''), align: 'end', wide: true },
   { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`, wide: true },
@@ -183,7 +183,7 @@ function SendDialog({ onSent }) {
 function SendForm({ to = '', from, reply, onSent }) {
   const form = useForm({ channel: from || formChannel.value?.code || '', to: to || (!from && formChannel.value?.network === 'sandbox' ? '6281234567890' : ''), message: '' }, async (values) => {
     if (!values.channel) throw { errors: { channel: [core('picker.choose')] } };
-    const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: contactOf(values.to) }, { channel: values.channel });
+    const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: toContact(values.to) }, { channel: values.channel });
     close();
     onSent();
     toast(t(data.status === 'FAILED' ? 'sentFailed' : 'sent'), { kind: data.status === 'FAILED' ? 'bad' : 'good', action: { label: core('keys.open'), run: () => setQuery({ open: `${values.channel}.${data.message_id}` }) } });
@@ -193,11 +193,11 @@ function SendForm({ to = '', from, reply, onSent }) {
   return html`<${Form} form=${form}>
     ${values.channel && channelBy(values.channel)?.network !== 'sandbox' && html`<${Note} kind="warn">${t('realPhone')}<//>`}
     ${reply && html`<p class="muted">${t('replyTo')} <code>${reply}</code></p>`}
-    ${several.value && html`<${ChannelField} form=${form} />`}
+    ${manyChannels.value && html`<${ChannelField} form=${form} />`}
     <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('contact')} required autocomplete="off" />
     <${Field} form=${form} name="message" type="textarea" label=${t('text')} required autofocus maxlength="4096" />
     <div class="row"><${Submit} need="support" form=${form} icon="send">${t('sendNow')}<//>
-      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: several.value && { 'X-Channel': values.channel }, body: wanted(values) }} /></div>
+      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: manyChannels.value && { 'X-Channel': values.channel }, body: wanted(values) }} /></div>
     <p class="hint"><a href=${href('/api-recipes')}>${t('otherKinds')}</a></p>
   <//>`;
 }

@@ -21,7 +21,7 @@ const t = texts('messages');
 const core = texts('core');
 
 /** What would send a message again; null where that is not known: files are not sent twice, codes never. */
-export function requestOf(m) {
+export function toRequest(m) {
   const to = m.group_id ? { group_id: m.group_id } : { contact_id: m.contact_id };
   const more = m.reply_to ? { reply_to: m.reply_to } : {};
   const body = m.otp || !m.from_me ? null
@@ -68,7 +68,7 @@ function sentence(m) {
 }
 
 function Actions({ m, path, open }) {
-  const request = requestOf(m);
+  const request = toRequest(m);
   const channel = channelBy(m.channel);
   const again = async () => {
     if (channel?.network !== 'sandbox' && !await confirm({ title: t('again'), text: t('againReal', { to: phone(m.contact_id || m.group_id) }), action: t('again') })) return;

@@ -16,7 +16,7 @@ const steps = 5; // of the server's search, each of which looks at so many messa
 const sayEvery = 5000;
 
 /** Names a message over all channels, and is no id by itself: codes of channels have no dot. */
-export const keyOf = (m) => `${m.channel}.${m.message_id}`;
+export const toKey = (m) => `${m.channel}.${m.message_id}`;
 export const isKey = (id) => /^[a-z0-9_-]+\./.test(id);
 
 const wantsCodes = (filter) => filter.type === 'otp';
@@ -46,7 +46,7 @@ function wanted(filter, m) {
     && (!text || m.body.toLowerCase().includes(text.toLowerCase()));
 }
 
-const rowOf = ({ channel, timestamp, data }, names) => ({
+const toRow = ({ channel, timestamp, data }, names) => ({
   channel, message_id: data.message_id, id: data.id, contact_id: data.contact_id || '', group_id: data.group_id || null, name: names.get(data.contact_id) || '', from_me: data.from_me === 'true', type: data.type,
   body: data.body, status: data.status, error: data.error || null, timestamp: data.timestamp, updated_at: timestamp, edited_at: data.edited_at || null, request_id: null, otp: false,
 });
@@ -59,9 +59,9 @@ const byTime = (a, b) => (a.timestamp < b.timestamp ? 1 : a.timestamp > b.timest
 /** Puts rows into the list: known ones where they are, others on top, or behind the button while it is held. */
 function merged(was, list, held) {
   if (!list.length) return was;
-  const next = new Map(list.map((row) => [keyOf(row), row]));
+  const next = new Map(list.map((row) => [toKey(row), row]));
   const update = (rows) => rows.map((row) => {
-    const key = keyOf(row);
+    const key = toKey(row);
     const one = next.get(key);
     next.delete(key);
     return one ? newer(row, one) : row;
@@ -86,12 +86,12 @@ export function useFeed(filter, held) {
   now_.current = { filter, about, held };
   const tell = useTell();
 
-  const hear = (was, events) => {
+  const applyEvents = (was, events) => {
     const names = new Map(was.rows.map((row) => [row.contact_id, row.name]));
     const last = new Map(events.map((event) => [`${event.channel}.${event.data.message_id}`, event]));
-    const known = new Set([...was.rows, ...was.fresh].map(keyOf));
-    const list = [...last].map(([key, event]) => [key, rowOf(event, names)]).filter(([key, row]) => known.has(key) || wanted(now_.current.filter, row));
-    const fill = new Map([...was.rows, ...was.fresh].filter((row) => last.has(keyOf(row))).map((row) => [keyOf(row), row]));
+    const known = new Set([...was.rows, ...was.fresh].map(toKey));
+    const list = [...last].map(([key, event]) => [key, toRow(event, names)]).filter(([key, row]) => known.has(key) || wanted(now_.current.filter, row));
+    const fill = new Map([...was.rows, ...was.fresh].filter((row) => last.has(toKey(row))).map((row) => [toKey(row), row]));
     // An event does not tell everything that the list has.
     const whole = list.map(([key, row]) => (known.has(key) ? { ...fill.get(key), status: row.status, error: row.error, updated_at: row.updated_at, ...(row.status === 'DELETED' && { body: '' }), ...(row.edited_at && row.status !== 'DELETED' && { body: row.body, edited_at: row.edited_at }) } : row));
     const added = list.filter(([key]) => !known.has(key)).map(([, row]) => row);
@@ -118,13 +118,13 @@ export function useFeed(filter, held) {
 
   useEvents(['message.received', 'message.status', 'message.deleted', 'message.edited'], (events) => {
     if (load.loading) early.current.push(...events);
-    if (latest.current.rows) change((was) => hear(was, events));
+    if (latest.current.rows) change((was) => applyEvents(was, events));
   });
   useEffect(() => {
     if (!load.data) return;
     const arrived = early.current;
     early.current = [];
-    change(() => hear({ rows: load.data.rows, fresh: [], cursor: load.data.cursor }, arrived));
+    change(() => applyEvents({ rows: load.data.rows, fresh: [], cursor: load.data.cursor }, arrived));
   }, [load.data]);
   useEffect(() => { if (!held && latest.current.fresh.length) change(shown); }, [held]);
 
@@ -132,8 +132,8 @@ export function useFeed(filter, held) {
     const { cursor } = latest.current;
     const page = await find(now_.current.filter, cursor);
     change((was) => {
-      const known = new Set(was.rows.map(keyOf));
-      return { ...was, cursor: page.cursor, rows: [...was.rows, ...page.rows.filter((row) => !known.has(keyOf(row)))] };
+      const known = new Set(was.rows.map(toKey));
+      return { ...was, cursor: page.cursor, rows: [...was.rows, ...page.rows.filter((row) => !known.has(toKey(row)))] };
     });
   };
   return { rows: state.rows, fresh: state.fresh.length, more: Boolean(state.cursor) && state.rows?.length < most, load, older, refresh, show: () => change(shown) };

@@ -1,24 +1,25 @@
-// One-time passwords as one story: what the backend asks, what the phone shows, what the login page does with it.
-import { html, useState, useEffect, useRef } from '../view.js';
+// One-time passwords from start to end: what the backend asks, what the phone shows, what the login page does with it.
+import { html, lazy, useState, useEffect, useRef } from '../view.js';
 import { api } from '../api.js';
 import { href, setQuery, query } from '../router.js';
-import { chosen, channelsLoaded } from '../state.js';
+import { currentChannel, channelsLoaded } from '../state.js';
 import { texts, duration, clock } from '../i18n.js';
 import { Head, Card, Note, Empty, Loading, Failed, Tabs } from '../parts/card.js';
 import { Button } from '../parts/button.js';
 import { AsCode, Code } from '../parts/code.js';
-import { useForm, Form, Field, Submit, contactOf } from '../parts/form.js';
+import { useForm, Form, Field, Submit, toContact } from '../parts/form.js';
 import { number, mask } from '../parts/who.js';
-import { usePhones, stranger, nameOf } from './phone_list.js';
+import { usePhones, stranger, toName } from './phone_list.js';
 import { Chat } from './phone_chat.js';
-import { LoginPage, Trouble } from './otp_login.js';
+import { LoginPage } from './otp_login.js';
 import { useEvents } from '../live.js';
 import { Icon } from '../parts/icon.js';
 
 const t = texts('otp');
+const Trouble = lazy(() => import('./otp_trouble.js').then((module) => module.Trouble));
 
 export default function Page({ route }) {
-  const channel = chosen.value;
+  const channel = currentChannel.value;
   if (!channel) return html`<${Head} title=${t('title')} />${channelsLoaded.value ? html`<${Empty} icon="otp" title=${t('noChannel')}><${Button} kind="primary" href=${href('/channels')}>${t('toChannels')}<//><//>` : html`<${Loading} />`}`;
   return html`<${Playground} key=${channel.code} channel=${channel} kind=${route.query.kind === 'link' ? 'link' : 'code'} />`;
 }
@@ -29,8 +30,8 @@ function Playground({ channel, kind }) {
   const first = phones.list?.find((one) => one.channel === channel.code)?.number || '';
   const [draft, setDraft] = useState('');
   const [codes, setCodes] = useState([]);
-  const story = useStory(channel.code);
-  const { run } = story;
+  const timeline = useTimeline(channel.code);
+  const { run } = timeline;
   const digits = run ? number(run.contact) : number(query.value.to) || first;
   const device = phones.find(digits, channel.code) || stranger(digits, channel.code);
   const phoneColumn = useRef();
@@ -41,7 +42,7 @@ function Playground({ channel, kind }) {
     const { data } = await api.post(`/otp/${kind}/request`, body, { channel: channel.code });
     setCodes([]);
     setDraft('');
-    story.begin({ kind, after, contact: body.contact_id, answer: data, callback: Boolean(body.callback), prompt: data.link && promptOf(data.link) });
+    timeline.begin({ kind, after, contact: body.contact_id, answer: data, callback: Boolean(body.callback), prompt: data.link && toPrompt(data.link) });
   };
   // The codes that came since the request: those of before are no use here.
   const seen = (list) => {
@@ -60,29 +61,29 @@ function Playground({ channel, kind }) {
     setDraft('');
   };
   if (!real && !phones.list) return html`<${Head} title=${t('title')} />${phones.load.error ? html`<${Failed} load=${phones.load} />` : html`<${Loading} rows=${5} />`}`;
-  const common = { channel: channel.code, kind, story, real };
+  const common = { channel: channel.code, kind, timeline, real };
   return html`
     <${Head} title=${t('title')} lead=${t(real ? 'leadReal' : 'lead', { channel: channel.code })} />
     <${Tabs} label=${t('title')} current=${kind} tabs=${['code', 'link'].map((id) => ({ id, label: t(`kind.${id}`), href: href('/otp', { kind: id === 'link' ? id : null }) }))} />
     <div class="otp-columns">
       <${Backend} key=${kind} ...${common} first=${digits} request=${request} />
       <div class="otp-phone" ref=${phoneColumn} role="region" aria-label=${t('phone')}>
-        <h2>${t('phone')} <span class="muted">${nameOf(device)}</span></h2>
+        <h2>${t('phone')} <span class="muted">${toName(device)}</span></h2>
         ${real ? html`<${Note}>${t('realPhone')}<//>` : digits && html`<div class="screen"><${Chat} key=${digits} channel=${channel.code} device=${device} draft=${draft} onDraftSent=${() => setDraft('')} onMessages=${seen} /></div>`}
       </div>
       <${LoginPage} key=${run?.answer.id} ...${common} codes=${codes} openPhone=${openPhone} tap=${tap} request=${request} contact=${`${digits}@c.us`} />
     </div>
-    <${Story} story=${story} />
+    <${Timeline} timeline=${timeline} />
     <${Trouble} ...${common} codes=${codes} phones=${phones} digits=${digits} request=${request} />`;
 }
 
-const promptOf = (link) => new URL(link).searchParams.get('text');
+const toPrompt = (link) => new URL(link).searchParams.get('text');
 
 /** The form of a request, the request as code and what was answered to it. */
-function Backend({ channel, kind, story, real, first, request }) {
+function Backend({ channel, kind, timeline, real, first, request }) {
   const [sure, setSure] = useState(false);
   const link = kind === 'link';
-  const bodyOf = ({ to, name, expires, length, letters, callback }) => ({
+  const toBody = ({ to, name, expires, length, letters, callback }) => ({
     contact_id: `${number(to)}@c.us`,
     ...(name && { name }),
     expires: Number(expires),
@@ -90,9 +91,9 @@ function Backend({ channel, kind, story, real, first, request }) {
     ...(!link && letters && { useLetter: true, allCapital: true }),
     ...(link && callback && { callback: { success: callback, failed: callback } }),
   });
-  const form = useForm({ to: first, name: '', expires: 300, length: 6, letters: false, callback: '' }, (values) => request({ ...bodyOf(values), contact_id: contactOf(values.to) }));
+  const form = useForm({ to: first, name: '', expires: 300, length: 6, letters: false, callback: '' }, (values) => request({ ...toBody(values), contact_id: toContact(values.to) }));
   useEffect(() => setQuery({ to: number(form.values.to) === first ? query.value.to : number(form.values.to) }, { replace: true }), [form.values.to]);
-  const body = bodyOf(form.values);
+  const body = toBody(form.values);
   const code = { method: 'POST', path: `/api/otp/${kind}/request`, headers: { 'X-Channel': channel }, body };
   return html`<${Card} title=${t('backend')} actions=${html`<${AsCode} small request=${code} />`}>
     <${Form} form=${form}>
@@ -104,7 +105,7 @@ function Backend({ channel, kind, story, real, first, request }) {
         : html`<div class="otp-row"><${Field} form=${form} name="length" type="number" label=${t('length')} min="4" max="6" /><${Field} form=${form} name="letters" type="checkbox" label=${t('letters')} /></div>`}
       <${Submit} need="operator" form=${form} icon="send" disabled=${real && !sure}>${t(`ask.${kind}`)}<//>
     <//>
-    ${story.run?.kind === kind && html`<h3>${t('answer')}</h3><${Code} wrap text=${mask(JSON.stringify(real ? hidden(story.run.answer) : story.run.answer, null, 2))} what="JSON" />`}
+    ${timeline.run?.kind === kind && html`<h3>${t('answer')}</h3><${Code} wrap text=${mask(JSON.stringify(real ? hidden(timeline.run.answer) : timeline.run.answer, null, 2))} what="JSON" />`}
   <//>`;
 }
 
@@ -119,7 +120,7 @@ const look = [100, 200, 300, 500, 500, 1000, 1000, 2000, 3000, 5000]; // when to
  * {run, steps, outcomes, begin(run), add(step), note(outcome)}: the request on show, its steps, and what
  * came of trying to make it fail. run is {kind, contact, answer, callback, prompt, ended}.
  */
-export function useStory(channel) {
+export function useTimeline(channel) {
   const [run, setRun] = useState(null);
   const [steps, setSteps] = useState([]);
   const [outcomes, setOutcomes] = useState([]);
@@ -142,7 +143,7 @@ export function useStory(channel) {
         if (current.ended === 'not_sent') continue; // said already
         if (outcome !== 'failed') setRun((was) => ({ ...was, ended: outcome }));
         add(outcome, { reason: data.reason, tone: outcome === 'approved' ? 'good' : 'bad', again: outcome === 'failed' });
-        if (current.callback && outcome !== 'expired') callbackOf(event, add, () => now.current === current || now.current?.answer === current.answer);
+        if (current.callback && outcome !== 'expired') toCallback(event, add, () => now.current === current || now.current?.answer === current.answer);
       } else if (number(data.contact_id) === number(current.contact)) {
         if (type === 'message.received') { if (current.kind === 'link') add('typed'); continue; }
         if (data.from_me !== 'true') continue;
@@ -170,7 +171,7 @@ export function useStory(channel) {
 }
 
 // Callbacks produce no event, so poll a few times with growing delays.
-async function callbackOf(event, add, wanted) {
+async function toCallback(event, add, wanted) {
   for (const pause of look) {
     await new Promise((done) => { setTimeout(done, pause); });
     if (!wanted()) return;
@@ -184,11 +185,11 @@ async function callbackOf(event, add, wanted) {
 
 const icons = { good: 'good', bad: 'bad' };
 
-export function Story({ story }) {
-  const { steps } = story;
+export function Timeline({ timeline }) {
+  const { steps } = timeline;
   if (!steps.length) return null;
   const [{ at: begun }] = steps;
-  return html`<${Card} title=${t('story')} data-t="story"><ol class="story" aria-live="polite">
+  return html`<${Card} title=${t('timeline')} data-t="timeline"><ol class="otp-steps" aria-live="polite">
     ${steps.map((step, i) => html`<li key=${i} class=${step.tone || ''} data-step=${step.id}>
       <${Icon} name=${icons[step.tone] || 'check'} size=${16} /><b>${t(`step.${step.id}`)}</b>
       <span class="muted mono-num">${i ? duration(step.at - begun) : clock(step.at)}</span>

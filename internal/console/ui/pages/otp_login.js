@@ -4,30 +4,29 @@ import { api } from '../api.js';
 import { texts } from '../i18n.js';
 import { Card, Note, Empty } from '../parts/card.js';
 import { Button, Copy } from '../parts/button.js';
-import { Left, Time } from '../parts/time.js';
+import { Left } from '../parts/time.js';
 import { phone, mask } from '../parts/who.js';
 import { AsCode } from '../parts/code.js';
-import { Badge } from '../parts/status.js';
 
 const t = texts('otp');
 
 const pause = (ms) => new Promise((done) => { setTimeout(done, ms); });
 
-/** Tries a code and tells the story of it. */
-export async function tryCode({ channel, story }, contact, code) {
+/** Tries a code and adds what happens to the timeline. */
+export async function tryCode({ channel, timeline }, contact, code) {
   const { data, message } = await api.post('/otp/code/validate', { contact_id: contact, code }, { channel });
-  if (data.status === 'LOCKED' || data.status === 'EXPIRED') story.end(data.status.toLowerCase());
+  if (data.status === 'LOCKED' || data.status === 'EXPIRED') timeline.end(data.status.toLowerCase());
   return { ...data, message };
 }
 
-export function LoginPage({ channel, kind, story, real, codes, openPhone, tap, request, contact }) {
-  const { run } = story;
+export function LoginPage({ channel, kind, timeline, real, codes, openPhone, tap, request, contact }) {
+  const { run } = timeline;
   const mine = run?.kind === kind ? run : null;
   return html`<${Card} title=${t('login')} class="otp-login" actions=${kind === 'code' && html`<${AsCode} small request=${{ method: 'POST', path: '/api/otp/code/validate', headers: { 'X-Channel': channel }, body: { contact_id: contact, code: '123456' } }} />`}>
     ${!mine ? html`<${Empty} title=${t(kind === 'code' ? 'nobody' : 'nobodyLink')}>${!real && contact.length > 5 && html`<${Demo} request=${request} contact=${contact} />`}<//>`
-      : mine.ended === 'approved' ? html`<${Approved} run=${mine} called=${story.steps.findLast((step) => step.id === 'callback')} />`
+      : mine.ended === 'approved' ? html`<${Approved} run=${mine} called=${timeline.steps.findLast((step) => step.id === 'callback')} />`
         : mine.ended === 'not_sent' ? html`<${Note} kind="bad" title=${t('notSent')}><bdi lang="en">${mine.why}</bdi> ${t('notSentDo')}<//>`
-        : kind === 'code' ? html`<${CodeEntry} channel=${channel} story=${story} run=${mine} codes=${codes} />`
+        : kind === 'code' ? html`<${CodeEntry} channel=${channel} timeline=${timeline} run=${mine} codes=${codes} />`
           : html`<${LinkEntry} run=${mine} real=${real} openPhone=${openPhone} tap=${tap} />`}
   <//>`;
 }
@@ -53,13 +52,13 @@ function Expiry({ run }) {
   return html`<p class="muted">${run.ended === 'expired' ? t('expired') : html`${t('left')} <${Left} until=${until} />`}</p>`;
 }
 
-function CodeEntry({ channel, story, run, codes }) {
+function CodeEntry({ channel, timeline, run, codes }) {
   const [text, setText] = useState('');
   const [said, setSaid] = useState(null);
   const id = useId();
   const there = useRef(true);
   useEffect(() => () => { there.current = false; }, []);
-  const check = async (code) => setSaid(await tryCode({ channel, story }, run.contact, code));
+  const check = async (code) => setSaid(await tryCode({ channel, timeline }, run.contact, code));
   const submit = (event) => { event.preventDefault(); if (text.trim()) check(text.trim()).catch((error) => setSaid({ message: error.message })); };
   // The demo types what the phone shows, a key at a time.
   useEffect(() => {
@@ -96,60 +95,4 @@ function LinkEntry({ run, real, openPhone, tap }) {
       <p class="muted"><a href=${run.answer.link} target="_blank" rel="noreferrer noopener">${t('openLink')}</a></p>`}
     <p role="status">${t(run.callback ? 'waiting' : 'waitingMessage')}</p>
     <${Expiry} run=${run} />`;
-}
-
-// What goes wrong with one-time passwords, on demand, and where the rules for it stand.
-
-const docs = (operation) => `/docs#/One-time%20passwords/${operation}`;
-const tones = { APPROVED: 'good', SENT: '' };
-
-export function Trouble({ channel, kind, story, real, codes, phones, digits, request }) {
-  const { run, outcomes, note } = story;
-  const mine = run?.kind === kind ? run : null;
-  const open = mine && !mine.ended;
-  const on = { channel };
-
-  // A code that is surely wrong has the form of the right one.
-  const wrong = (codes[0] || '000000').replace(/./, (c) => (c === '7' ? '8' : '7'));
-  const tryOnce = async (code = wrong) => {
-    const { status, message, attempts_left: left } = await tryCode({ channel, story }, mine.contact, code);
-    note({ status, text: `${message} ${t('attempts', { n: left })}`, docs: 'validateCode' });
-    return status;
-  };
-  const tryFive = async () => { for (let i = 0; i < 5; i++) if (await tryOnce() === 'LOCKED') return; };
-  const expire = async () => {
-    const life = (Date.parse(mine.answer.expired_at) - Date.parse(mine.answer.timestamp)) / 1000;
-    await api.post('/sandbox/clock', { advance: Math.ceil(life) + 1 }, on);
-    story.end('expired');
-    story.add('expired', { tone: 'bad' });
-    note({ status: 'EXPIRED', text: t('clockMoved', { s: Math.ceil(life) + 1 }), docs: 'advanceClock' });
-  };
-  const again = async () => {
-    try { await request({ contact_id: mine.contact, expires: 300 }); } catch (error) {
-      note({ status: error.status, text: `${error.message} Retry-After: ${error.retryAfter}`, docs: 'requestCode' });
-    }
-  };
-  const sayAs = async (number, message, docsOf = 'requestLink') => {
-    await api.post(`/sandbox/phones/${number}/send`, { type: 'text', message }, on);
-    note({ status: 'SENT', text: t('saidAs', { number: mask(number) }), docs: docsOf });
-  };
-  const other = phones.list?.find((one) => one.channel === channel && one.number !== digits && one.on_network)?.number || '6281290009999';
-
-  const buttons = kind === 'code' ? [
-    ['wrongCode', open, () => tryOnce()],
-    ['wrongFive', open, tryFive],
-    ['again', mine && !real, again],
-    ['reuse', mine?.ended === 'approved' && codes[0], () => tryOnce(codes[0])],
-  ] : real ? [] : [
-    ['otherPhone', open, () => sayAs(other, mine.prompt)],
-    ['edited', open, () => sayAs(digits, `${mine.prompt} ${t('please')}`)],
-    ['reuseLink', mine?.ended === 'approved', () => sayAs(digits, mine.prompt)],
-  ];
-  if (!real) buttons.push(['expire', open, expire]);
-  return html`<${Card} title=${t('tryFailure')}>
-    <div class="row">${buttons.map(([name, able, act]) => html`<${Button} key=${name} disabled=${!able} onClick=${act}>${t(name)}<//>`)}</div>
-    ${!mine && html`<p class="muted">${t('tryFailureHint')}</p>`}
-    <ul class="outcomes" aria-live="polite">${outcomes.map((one) => html`<li key=${one.key}><${Badge} tone=${tones[one.status] ?? 'bad'}>${one.status}<//>
-      <span class="grow"><bdi>${one.text}</bdi></span><${Time} at=${new Date(one.at).toISOString()} /><a href=${one.docs === 'advanceClock' ? '/docs#/Sandbox/advanceClock' : docs(one.docs)} target="_blank">${t('rules')}</a></li>`)}</ul>
-  <//>`;
 }

@@ -2,7 +2,7 @@
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { server, fleet, selected, now, lang } from '../state.js';
+import { server, totals, selected, now, lang } from '../state.js';
 import { steps, hidden, tickFrom } from '../checklist.js';
 import { texts, num, percent, duration, bytes } from '../i18n.js';
 import { Head, Card, Tile, Facts, Note, Loading, Failed } from '../parts/card.js';
@@ -66,14 +66,14 @@ function Needs({ needs, all, onDone }) {
 }
 
 const together = 3; // more channels with the same problem are one line
-const statusOf = { channel_logged_out: 'LOGGED_OUT', channel_not_paired: 'SCAN_QR_CODE', channel_failed: 'FAILED', channel_reconnecting: 'RECONNECTING' };
+const toStatus = { channel_logged_out: 'LOGGED_OUT', channel_not_paired: 'SCAN_QR_CODE', channel_failed: 'FAILED', channel_reconnecting: 'RECONNECTING' };
 
 /** Many channels with the same problem become one need, which leads to the list of them. */
 function grouped(needs) {
-  const isMany = ({ code, alike }) => alike > together && statusOf[code];
+  const isMany = ({ code, alike }) => alike > together && toStatus[code];
   const seen = new Set();
   return needs.filter((need) => !isMany(need) || (!seen.has(need.code) && seen.add(need.code)))
-    .map((need) => (isMany(need) ? { ...need, many: need.alike, action: { name: 'channels', href: `/channels?status=${statusOf[need.code]}` } } : need));
+    .map((need) => (isMany(need) ? { ...need, many: need.alike, action: { name: 'channels', href: `/channels?status=${toStatus[need.code]}` } } : need));
 }
 
 /** In English as the server says it, with its reason; else by its code, where there is a translation. */
@@ -123,7 +123,7 @@ function eta({ leaving, eta_seconds: seconds, stuck }) {
   return [when, stuck > 0 && t('stuck', { n: stuck })].filter(Boolean).join(' · ') || (leaving ? t('etaUnknown') : t('nothingWaits'));
 }
 
-const isNew = () => fleet.value?.all <= 3; // a server with more is in use
+const isNew = () => totals.value?.all <= 3; // a server with more is in use
 
 function FirstRun() {
   if (hidden.value || !isNew() || steps.value.every((step) => step.done)) return null;
@@ -171,7 +171,7 @@ function Server() {
       [t('address'), html`<span class="row"><code>${info.url}</code><${Copy} text=${info.url} what=${t('address')} /></span>`],
       [t('metrics'), html`<code>${info.local_url}/metrics</code>`],
       [t('client'), info.whatsapp_client && html`<${Time} at=${info.whatsapp_client} ago />`],
-      [core('page.channels'), num(fleet.value?.all || 0)],
+      [core('page.channels'), num(totals.value?.all || 0)],
     ]} />
     ${!info.last_backup && !info.cluster && info.mode === 'serve' && html`<${Note} kind="warn">${t('backupHint')} <a href=${href('/settings')}>${core('page.settings')}</a><//>`}
   <//>`;

@@ -4,7 +4,7 @@ import { html, useState, useEffect, useLayoutEffect, useRef, signal, classes } f
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
 import { go, href, setQuery } from '../router.js';
-import { channelsLoaded, channelBy, masked, pinned, kept, reloadChannels } from '../state.js';
+import { channelsLoaded, channelBy, masked, pinned, stored, reloadChannels } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts } from '../i18n.js';
 import { Head, Empty, Loading, Failed, Card, Note } from '../parts/card.js';
@@ -16,7 +16,7 @@ import { Time } from '../parts/time.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { AsCode } from '../parts/code.js';
 import { phone, number, mask } from '../parts/who.js';
-import { usePhones, stranger, nameOf } from './phone_list.js';
+import { usePhones, stranger, toName } from './phone_list.js';
 import { Chat } from './phone_chat.js';
 import { excerpt } from '../parts/bubble.js';
 import { toast } from '../parts/toast.js';
@@ -24,7 +24,7 @@ import { toast } from '../parts/toast.js';
 const t = texts('phone');
 
 const mostFaces = 30; // the rest is found by typing
-const held = kept('phone', {}); // {number, to}: the phone used last
+const held = stored('phone', {}); // {number, to}: the phone used last
 const notify = signal(false); // whether to show desktop notifications
 const fresh = signal(new Set()); // numbers with something new since they were looked at
 
@@ -38,7 +38,7 @@ export default function Page({ route: { params, query } }) {
   const pick = ({ number: next = digits, to: chat }) => go(`/phone/${next}`, { to: chat, window: query.window });
   const screen = html`<${Screen} phones=${phones} digits=${digits} to=${to} alone=${alone} onPick=${pick} draft=${query.text} onDraftSent=${() => setQuery({ text: null }, { replace: true })} />`;
   if (alone) return html`<h1 class="sr">${t('phone')}</h1>${screen}`;
-  const channel = chatOf(phones, digits, to) || phones.find(digits)?.channel || phones.shown[0];
+  const channel = toChat(phones, digits, to) || phones.find(digits)?.channel || phones.shown[0];
   const device = digits && channel && (phones.find(digits, channel) || stranger(digits, channel));
   return html`<${Head} title=${t('phone')} lead=${device && lead(device)} />
     <${Faces} phones=${phones} digits=${digits} />
@@ -51,7 +51,7 @@ export default function Page({ route: { params, query } }) {
 
 function lead(device) {
   const state = !device.on_network ? 'off' : device.blocks ? 'blocks' : !device.online ? 'offline' : device.name ? 'online' : 'nameless';
-  return t(`lead.${state}`, { name: device.name ? nameOf(device) : t('thisPhone'), number: mask(phone(device.number)) });
+  return t(`lead.${state}`, { name: device.name ? toName(device) : t('thisPhone'), number: mask(phone(device.number)) });
 }
 
 /** Knows how far down the page it begins, so that the phone in it ends with the window. */
@@ -66,7 +66,7 @@ function Below({ children }) {
 }
 
 /** The chat that is open: the one in the address, or the only one. */
-const chatOf = (phones, digits, to) => to || (phones.shown.length === 1 ? phones.shown[0] : phones.channelsOf(digits).length === 1 ? phones.channelsOf(digits)[0] : '');
+const toChat = (phones, digits, to) => to || (phones.shown.length === 1 ? phones.shown[0] : phones.channels(digits).length === 1 ? phones.channels(digits)[0] : '');
 
 const NoSandbox = () => html`<${Empty} icon="phone" title=${t('noSandbox')} text=${t('noSandboxText')}><${Button} kind="primary" href=${href('/channels', { new: 'sandbox' })}>${t('createSandbox')}<//><//>`;
 
@@ -83,19 +83,19 @@ export function PhonePanel({ docked }) {
 /** What one holds in the hand: whose phone it is, and its chats or one of them. */
 function Screen({ phones, digits, to, docked, alone, onPick, draft, onDraftSent }) {
   const [more, setMore] = useState(false);
-  const channel = chatOf(phones, digits, to);
+  const channel = toChat(phones, digits, to);
   const device = digits && (phones.find(digits, channel) || stranger(digits, channel || phones.shown[0]));
   useNews(phones, digits);
   if (!phones.list || !device) return html`<section class="screen">${phones.load.error ? html`<${Failed} load=${phones.load} />` : html`<${Loading} rows=${5} />`}</section>`;
   const popOut = () => window.open(href(`/phone/${digits}`, { to: channel, window: 1 }), `parley-phone-${digits}`, 'popup,width=390,height=780');
-  const several = phones.shown.length > 1;
-  return html`<section class=${classes('screen', docked && 'docked', alone && 'alone')} aria-label=${t('phoneOf', { name: nameOf(device) })}>
+  const hasMore = phones.shown.length > 1;
+  return html`<section class=${classes('screen', docked && 'docked', alone && 'alone')} aria-label=${t('phoneOf', { name: toName(device) })}>
     <header class="screen-head">
-      ${channel && several && html`<${IconButton} icon="left" label=${t('chats')} onClick=${() => onPick({ to: null })} />`}
+      ${channel && hasMore && html`<${IconButton} icon="left" label=${t('chats')} onClick=${() => onPick({ to: null })} />`}
       <${DeviceFace} device=${device} />
       <div class="grow">${docked || alone ? html`<label><span class="sr">${t('phone')}</span><select value=${digits} onChange=${(event) => onPick({ number: event.target.value, to })}>
-          ${[...phones.faces.slice(0, 200), ...(phones.find(digits) ? [] : [device])].map((one) => html`<option key=${one.number} value=${one.number} selected=${one.number === digits}>${nameOf(one)}</option>`)}</select></label>`
-        : html`<h2 class="clip"><bdi>${nameOf(device)}</bdi></h2>`}
+          ${[...phones.faces.slice(0, 200), ...(phones.find(digits) ? [] : [device])].map((one) => html`<option key=${one.number} value=${one.number} selected=${one.number === digits}>${toName(one)}</option>`)}</select></label>`
+        : html`<h2 class="clip"><bdi>${toName(device)}</bdi></h2>`}
         <p class="muted clip">${t(device.online && device.on_network ? 'online' : 'offline')}${channel && html` · ${t('chatWith', { channel: called(channel) })}`}</p></div>
       <${Notify} />
       ${!alone && html`<${IconButton} icon="window" label=${t('ownWindow')} onClick=${popOut} />`}
@@ -114,7 +114,7 @@ const called = (code) => mask(channelBy(code)?.name || code);
 
 /** The chats of a phone with several channels. */
 function Chats({ phones, digits, onPick }) {
-  const codes = phones.channelsOf(digits);
+  const codes = phones.channels(digits);
   const load = useLoad(() => Promise.all(codes.map(async (channel) => (await api.get(`/sandbox/phones/${digits}/chats`, { channel })).data)), [digits, codes.join()], { on: ['message.'] });
   if (load.error && !load.data) return html`<${Failed} load=${load} />`;
   if (!load.data) return html`<${Loading} rows=${3} />`;
@@ -152,9 +152,9 @@ function Faces({ phones, digits }) {
 }
 
 function NewPhone({ channel, phones, close }) {
-  const bodyOf = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value));
+  const toBody = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value));
   const form = useForm({ number: '', name: '' }, async (values) => {
-    const { data } = await api.post('/sandbox/phones', bodyOf(values), { channel });
+    const { data } = await api.post('/sandbox/phones', toBody(values), { channel });
     await phones.load.reload();
     close();
     go(`/phone/${data.number}`, { to: phones.shown.length > 1 ? channel : null });
@@ -162,7 +162,7 @@ function NewPhone({ channel, phones, close }) {
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="number" type="tel" label=${t('number')} hint=${t('numberHint')} autofocus />
     <${Field} form=${form} name="name" label=${t('trait.name')} maxlength="100" />
-    <div class="row"><${Submit} need="support" form=${form}>${t('createPhone')}<//><${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} /></div><//>`;
+    <div class="row"><${Submit} need="support" form=${form}>${t('createPhone')}<//><${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel }, body: toBody(form.values) }} /></div><//>`;
 }
 
 // Messages to other phones mark them, and show a desktop notification if enabled.
@@ -173,7 +173,7 @@ function useNews(phones, digits) {
       if (data.status !== 'SENT' || !phones.shown.includes(channel)) continue;
       const to = number(data.contact_id);
       if (to !== digits) fresh.value = new Set([...fresh.value, to]);
-      if (notify.value && document.hidden) new Notification(nameOf(phones.find(to) || stranger(to)), { body: mask(data.body), tag: data.message_id });
+      if (notify.value && document.hidden) new Notification(toName(phones.find(to) || stranger(to)), { body: mask(data.body), tag: data.message_id });
     }
   });
 }
@@ -226,9 +226,9 @@ const kinds = ['refuse', 'late', 'twice', 'drop_socket', 'log_out', 'reachout_li
 export function NetworkBehaviour({ channel, device }) {
   const waiting = useLoad(() => api.get('/sandbox/faults', { channel }), [channel], { on: ['message.status', 'channel.status'] });
   const refresh = () => Promise.all([waiting.reload(), reloadChannels()]);
-  const bodyOf = ({ fault, times, mine, reason }) => ({ fault, times: Number(times), ...(mine && { to: device.number }), ...(fault === 'refuse' && reason && { reason }) });
+  const toBody = ({ fault, times, mine, reason }) => ({ fault, times: Number(times), ...(mine && { to: device.number }), ...(fault === 'refuse' && reason && { reason }) });
   const form = useForm({ fault: 'refuse', times: 1, mine: true, reason: '' }, async (values) => {
-    await api.post('/sandbox/faults', bodyOf(values), { channel });
+    await api.post('/sandbox/faults', toBody(values), { channel });
     await refresh();
   });
   const list = waiting.data?.data || [];
@@ -238,7 +238,7 @@ export function NetworkBehaviour({ channel, device }) {
     await api.del('/sandbox', { channel });
     location.reload();
   };
-  return html`<${Card} title=${t('network')} actions=${html`<${AsCode} small request=${{ method: 'POST', path: '/api/sandbox/faults', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} />`}>
+  return html`<${Card} title=${t('network')} actions=${html`<${AsCode} small request=${{ method: 'POST', path: '/api/sandbox/faults', headers: { 'X-Channel': channel }, body: toBody(form.values) }} />`}>
     ${list.length > 0 && html`<${Note} kind="bad" title=${t('faultsOn')}>
       <ul>${list.map((fault, i) => html`<li key=${i}>${t('faultWaits', { what: t(`fault.${fault.fault}`), n: fault.times })}${fault.to && ` → ${mask(phone(fault.to))}`}</li>`)}</ul>
       <${Button} need="operator" small onClick=${clear}>${t('faultsOff')}<//><//>`}

@@ -2,7 +2,7 @@
 import { html, useState, useEffect, useRef } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href } from '../router.js';
-import { server, may } from '../state.js';
+import { server, hasRole } from '../state.js';
 import { texts } from '../i18n.js';
 import { Loading, Failed, Empty, Note } from '../parts/card.js';
 import { NeedsRole } from '../parts/form.js';
@@ -49,7 +49,7 @@ export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
   };
   const who = { phone: mask(device.name || phone(digits)), channel };
   const author = (m) => (m.from_phone ? who.phone : who.channel);
-  const quoteOf = (m) => m.reply_to && (byID.has(m.reply_to) ? { who: author(byID.get(m.reply_to)), text: excerpt(byID.get(m.reply_to)) } : {});
+  const toQuote = (m) => m.reply_to && (byID.has(m.reply_to) ? { who: author(byID.get(m.reply_to)), text: excerpt(byID.get(m.reply_to)) } : {});
   const file = (m) => api.blob(`/sandbox/phones/${digits}/media/${encodeURIComponent(m.message_id)}`, { channel });
   const lastOwn = list?.findLast((m) => m.from_phone && m.type === 'text' && !m.deleted)?.body;
 
@@ -62,7 +62,7 @@ export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
         : html`<a href=${href('/messages', { channel, q: `to:${digits}` })}>${t('allMessages')}</a>`}</div>`}
       ${list?.length === 0 && html`<${Nothing} channel=${channel} device=${device} />`}
       ${list?.map((m, i) => html`${beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.id}`}>${dayName(m)}</p>`}
-        <${Bubble} key=${m.message_id} m=${m} own=${m.from_phone} author=${author(m)} quote=${quoteOf(m)} file=${file} status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status}
+        <${Bubble} key=${m.message_id} m=${m} own=${m.from_phone} author=${author(m)} quote=${toQuote(m)} file=${file} status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status}
           vote=${!m.from_phone && ((options) => act({ type: 'vote', message_id: m.message_id, options }))} open=${open === m.message_id} onOpen=${setOpen}
           onReply=${() => { setReply(m); setOpen(''); }} onReact=${(emoji) => act({ type: 'reaction', message_id: m.message_id, reaction: m.reactions.includes(emoji) ? '' : emoji })}
           onDelete=${m.from_phone && (() => act({ type: 'delete', message_id: m.message_id }))}><${Button} small kind="quiet" icon="code" onClick=${() => setInspected(m)}>${t('inspect')}<//><//>`)}
@@ -89,8 +89,8 @@ function PhoneComposer({ channel, device, say, ...rest }) {
     const { Recorder: row } = await import('./phone_more.js'); // likewise
     setRecorder(() => row);
   };
-  const cannot = !device.on_network || !may('support');
-  const note = !may('support') ? html`<${NeedsRole} role="support" />` : cannot && html`<${Note} kind="warn">${t('notOnNetwork')}<//>`;
+  const cannot = !device.on_network || !hasRole('support');
+  const note = !hasRole('support') ? html`<${NeedsRole} role="support" />` : cannot && html`<${Note} kind="warn">${t('notOnNetwork')}<//>`;
   return html`<${Composer} ...${rest} say=${(message) => say({ type: 'text', message })} cannot=${cannot} note=${note} onText=${setText}
       instead=${Recorder && html`<${Recorder} say=${say} close=${() => setRecorder(null)} />`}
       before=${html`<${IconButton} icon="plus" label=${t('sendOther')} disabled=${cannot} onClick=${other} />`}
@@ -109,7 +109,7 @@ function useReading(channel, device, list) {
   const marked = useRef('');
   const read = () => {
     const newest = list?.findLast((m) => !m.from_phone && m.status === 'DELIVERED');
-    if (!newest || marked.current === newest.id || document.hidden || device.reads === 'never' || !device.on_network || !may('support')) return;
+    if (!newest || marked.current === newest.id || document.hidden || device.reads === 'never' || !device.on_network || !hasRole('support')) return;
     marked.current = newest.id;
     api.post(`/sandbox/phones/${device.number}/read`, {}, { channel }).catch(() => { marked.current = ''; });
   };

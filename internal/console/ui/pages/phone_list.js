@@ -31,7 +31,7 @@ export function usePhones(to) {
     /** One entry for each number, named ones first. */
     faces: useMemo(() => [...best.values()].sort((a, b) => !a.name - !b.name), [best]),
     find: (digits, channel) => (channel ? list?.find((one) => one.number === digits && one.channel === channel) : best.get(digits)),
-    channelsOf: (digits) => (list || []).filter((one) => one.number === digits).map((one) => one.channel),
+    channels: (digits) => (list || []).filter((one) => one.number === digits).map((one) => one.channel),
   };
 }
 
@@ -40,4 +40,4 @@ export const stranger = (digits, channel) => ({
   number: digits, contact_id: `${digits}@c.us`, name: '', online: true, reads: 'when_open', delay_ms: 0, blocks: false, on_network: true, lid_only: false, channel,
 });
 
-export const nameOf = (device) => mask(device.name || phone(device.number));
+export const toName = (device) => mask(device.name || phone(device.number));

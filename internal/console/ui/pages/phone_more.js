@@ -23,29 +23,29 @@ export function More({ channel, device, text, say, close }) {
 }
 
 function Place({ say, close, request }) {
-  const bodyOf = ({ title, ...at }) => ({ type: 'location', ...at, ...(title && { title }) });
-  const form = useForm({ latitude: '-6.2088', longitude: '106.8456', title: 'Jakarta' }, async (values) => { await say(bodyOf(values)); close(); });
+  const toBody = ({ title, ...at }) => ({ type: 'location', ...at, ...(title && { title }) });
+  const form = useForm({ latitude: '-6.2088', longitude: '106.8456', title: 'Jakarta' }, async (values) => { await say(toBody(values)); close(); });
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="latitude" label=${t('latitude')} inputmode="decimal" required />
     <${Field} form=${form} name="longitude" label=${t('longitude')} inputmode="decimal" required />
     <${Field} form=${form} name="title" label=${t('title')} />
-    <div class="row"><${Submit} form=${form} icon="send">${t('send')}<//><${AsCode} request=${request(bodyOf(form.values))} /></div>
+    <div class="row"><${Submit} form=${form} icon="send">${t('send')}<//><${AsCode} request=${request(toBody(form.values))} /></div>
   <//>`;
 }
 
-const kindOf = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type.startsWith('video/') ? 'video' : type === 'audio/ogg' ? 'voice' : 'file');
+const toKind = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type.startsWith('video/') ? 'video' : type === 'audio/ogg' ? 'voice' : 'file');
 
 function File({ say, close, request }) {
   const [picked, setPicked] = useState(null);
   const [problem, setProblem] = useState('');
   const id = useId();
-  const bodyOf = ({ kind, url, caption }, data) => ({
-    type: picked ? kindOf(picked.type) : kind,
+  const toBody = ({ kind, url, caption }, data) => ({
+    type: picked ? toKind(picked.type) : kind,
     file: picked ? { data: data ?? '…', filename: picked.name } : { url },
     ...(caption && { caption }),
   });
   const form = useForm({ kind: 'image', url: '', caption: '' }, async (values) => {
-    await say(bodyOf(values, picked && await base64(picked)));
+    await say(toBody(values, picked && await base64(picked)));
     close();
   });
   const pick = (event) => {
@@ -59,7 +59,7 @@ function File({ say, close, request }) {
     ${!picked && html`<${Field} form=${form} name="url" type="url" path="file.url" label=${t('fromAddress')} />
       <${Field} form=${form} name="kind" type="select" label=${t('as')} options=${['image', 'voice', 'video', 'file'].map((kind) => [kind, t(`kind.${kind}`)])} />`}
     <${Field} form=${form} name="caption" label=${t('caption')} />
-    <div class="row"><${Submit} form=${form} icon="send" disabled=${!picked && !form.values.url}>${t('send')}<//><${AsCode} request=${request(bodyOf(form.values))} /></div>
+    <div class="row"><${Submit} form=${form} icon="send" disabled=${!picked && !form.values.url}>${t('send')}<//><${AsCode} request=${request(toBody(form.values))} /></div>
   <//>`;
 }
 

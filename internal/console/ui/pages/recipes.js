@@ -2,7 +2,7 @@
 import { html, signal, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href } from '../router.js';
-import { several, chosen, channelsLoaded, pinned } from '../state.js';
+import { manyChannels, currentChannel, channelsLoaded, pinned } from '../state.js';
 import { texts, duration } from '../i18n.js';
 import { Head, Card, Empty, Loading, Note } from '../parts/card.js';
 import { Button } from '../parts/button.js';
@@ -20,7 +20,7 @@ const to = signal(''); // whom the reader wrote to last, whatever the recipe
 
 export default function Page({ route }) {
   const recipe = recipes.find((one) => one.id === route.params.recipe) || recipes[0];
-  const channel = chosen.value;
+  const channel = currentChannel.value;
   const sandbox = channel?.network === 'sandbox';
   return html`
     <${Head} title=${core('page.recipes')} lead=${channel && t(sandbox ? 'lead' : 'leadReal', { channel: channel.code })} actions=${html`
@@ -36,8 +36,8 @@ function Recipe({ recipe, channel, sandbox }) {
   const [answer, setAnswer] = useState(null);
   const wantsMessage = recipe.fields.find(([, type]) => type === 'message')?.[0];
   const found = useLoad(async () => (wantsMessage ? (await api.get('/manage/messages', { query: { channel, limit: latest } })).data : []), []);
-  const form = useForm(valuesOf(recipe, to.peek() || (sandbox ? '6281234567890' : '')), async (values) => {
-    const { path, ...options } = requestOf(recipe, values, newest);
+  const form = useForm(toValues(recipe, to.peek() || (sandbox ? '6281234567890' : '')), async (values) => {
+    const { path, ...options } = toRequest(recipe, values, newest);
     const got = await api.send(recipe.method, path, { ...options, channel });
     let body = null;
     try { body = JSON.parse(got.body); } catch { /* then it is shown as it came */ }
@@ -48,8 +48,8 @@ function Recipe({ recipe, channel, sandbox }) {
   // A reply belongs into the chat of what it answers.
   const messages = found.data?.filter((row) => !('contact_id' in values) || number(row.contact_id) === number(values.contact_id));
   const newest = messages?.[0]?.id;
-  const { path, query, body } = requestOf(recipe, values, newest);
-  const request = { method: recipe.method, path: `/api${path}${query ? `?${new URLSearchParams(query)}` : ''}`, headers: several.value ? { 'X-Channel': channel } : {}, body };
+  const { path, query, body } = toRequest(recipe, values, newest);
+  const request = { method: recipe.method, path: `/api${path}${query ? `?${new URLSearchParams(query)}` : ''}`, headers: manyChannels.value ? { 'X-Channel': channel } : {}, body };
   const change = { ...form, set: (name, value) => { if (name === 'contact_id') to.value = value; form.set(name, value); } };
   return html`<div class="grid2">
     <${Card} title=${t(`recipe.${recipe.id}`)} actions=${html`<code>${recipe.method} /api${recipe.path}</code>`}>
@@ -120,7 +120,7 @@ export const recipes = [
 ];
 
 /** What a recipe's form begins with. */
-export const valuesOf = (recipe, to) => Object.fromEntries(recipe.fields.map(([name, type, value]) => [name, type === 'contact' ? to : value]));
+export const toValues = (recipe, to) => Object.fromEntries(recipe.fields.map(([name, type, value]) => [name, type === 'contact' ? to : value]));
 
 const lines = (text) => text.split('\n').map((line) => line.trim()).filter(Boolean);
 
@@ -130,7 +130,7 @@ const read = {
 };
 
 /** The request that filled-in fields make: {path, query} or {path, body}. What is empty is left out. newest: the message that an empty choice means. */
-export function requestOf(recipe, values, newest = '') {
+export function toRequest(recipe, values, newest = '') {
   const body = {};
   for (const [name, type] of recipe.fields) {
     const value = read[type] ? read[type](values[name]) : values[name] || (type === 'message' ? newest : '');

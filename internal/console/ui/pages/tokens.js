@@ -2,7 +2,7 @@
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { selected, now, fleet, formChannel, server, may, roles } from '../state.js';
+import { selected, now, totals, formChannel, server, hasRole, roles } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, duration } from '../i18n.js';
 import { Head, Empty, Facts, Note } from '../parts/card.js';
@@ -29,11 +29,11 @@ const soonBefore = 7 * dayLong;
 const tones = { channel: '', global: 'accent', admin: 'warn' };
 
 /** The state of a token: revoked, expired or active. */
-const stateOf = (token) => (token.revoked_at ? 'revoked' : token.expires_at && Date.parse(token.expires_at) <= now.value ? 'expired' : 'works');
-const works = (token) => stateOf(token) === 'works';
+const toState = (token) => (token.revoked_at ? 'revoked' : token.expires_at && Date.parse(token.expires_at) <= now.value ? 'expired' : 'works');
+const works = (token) => toState(token) === 'works';
 
 /** What somebody should know of a token that works: of a development server and so refused here, unused, or soon to end. */
-function hintOf(token) {
+function toHint(token) {
   if (!works(token)) return '';
   if (token.dev && server.value?.mode === 'serve') return 'dev';
   if (token.expires_at && Date.parse(token.expires_at) - now.value < soonBefore) return 'soon';
@@ -54,7 +54,7 @@ export default function Page() {
   const all = load.data?.data.filter((token) => !selected.value || !token.channel || token.channel === selected.value);
   const working = all?.filter(works);
   const words = (query.value.q || '').trim().toLowerCase();
-  const rows = (ended ? all?.filter((token) => !works(token)) : working)?.filter((token) => !words || textOf(token).includes(words));
+  const rows = (ended ? all?.filter((token) => !works(token)) : working)?.filter((token) => !words || toText(token).includes(words));
   const drawer = useDrawer(all, (token) => token.id);
   const create = () => setQuery({ new: '1' });
   useKeys([['n', t('create'), create, 'owner']]);
@@ -72,10 +72,10 @@ export default function Page() {
     <${NewToken} onDone=${load.reload} />`;
 }
 
-const textOf = ({ id, name, kind, role, channel, last_used_from: from, user_agent: agent }) => [id, name, kind, role, channel, from, agent].filter(Boolean).join(' ').toLowerCase();
+const toText = ({ id, name, kind, role, channel, last_used_from: from, user_agent: agent }) => [id, name, kind, role, channel, from, agent].filter(Boolean).join(' ').toLowerCase();
 
 function lead(working) {
-  const count = (hint) => working.filter((token) => hintOf(token) === hint).length;
+  const count = (hint) => working.filter((token) => toHint(token) === hint).length;
   const [unused, soon] = [count('unused'), count('soon')];
   return [working.length ? t('someWork', { n: working.length }) : t('none'), unused && t('someUnused', { n: unused }), soon && t('someSoon', { n: soon })].filter(Boolean).join(' ');
 }
@@ -88,7 +88,7 @@ const can = ({ kind, channel, role }) => (channel ? t('canOne', { channel }) : r
 const never = () => html`<span class="muted">${t('never')}</span>`;
 
 function Ends({ token }) {
-  const state = stateOf(token);
+  const state = toState(token);
   if (state === 'revoked') return html`<span class="state bad">${t('revokedAt')} <${Time} at=${token.revoked_at} /></span>`;
   if (state === 'expired') return html`<span class="state bad">${t('expiredAt')} <${Time} at=${token.expires_at} /></span>`;
   return token.expires_at ? html`<${Time} at=${token.expires_at} />` : never();
@@ -101,13 +101,13 @@ const columns = (reload) => [
   { id: 'channel', label: core('page.channel'), cell: (token) => (token.channel ? html`<span class="clip" title=${token.channel}>${token.channel}</span>` : html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`), sort: (token) => token.channel, class: 'code-cell' },
   { id: 'made', label: t('created'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at, wide: true },
   { id: 'used', label: t('used'), cell: (token) => html`<span class="only-small">${t('used')} </span><span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
-      ${['unused', 'dev'].includes(hintOf(token)) && html` <${Badge} tone="warn">${t(hintOf(token))}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
-  { id: 'ends', label: t('ends'), cell: (token) => html`<${Ends} token=${token} />${hintOf(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) => token.revoked_at || token.expires_at || '9' },
+      ${['unused', 'dev'].includes(toHint(token)) && html` <${Badge} tone="warn">${t(toHint(token))}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
+  { id: 'ends', label: t('ends'), cell: (token) => html`<${Ends} token=${token} />${toHint(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) => token.revoked_at || token.expires_at || '9' },
   { id: 'act', label: html`<span class="sr">${t('revoke')}</span>`, align: 'end', cell: (token) => works(token) && html`<${Button} need="owner" small kind="quiet" aria-label=${`${t('revoke')} ${token.name || token.id}`} onClick=${() => revoke(token, reload)}>${t('revoke')}<//>` },
 ];
 
 function Details({ token, reload }) {
-  const hint = hintOf(token);
+  const hint = toHint(token);
   return html`
     ${hint && html`<${Note} kind="warn">${t(`hint.${hint}`)}<//>`}
     <${Facts} rows=${[
@@ -132,7 +132,7 @@ function RolePicker({ token, reload }) {
     toast(t('roleChanged', { role: core(`role.${role}`) }), { kind: 'good' });
     await reload();
   });
-  if (!may('owner')) return null;
+  if (!hasRole('owner')) return null;
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="role" label=${t('role')} hint=${t('roleHint')} type="select" options=${roleOptions()} />
     <div class="row"><${Submit} form=${form} kind="" disabled=${form.values.role === token.role}>${t('changeRole')}<//>
@@ -170,7 +170,7 @@ const wanted = ({ name, kind, channel, role, days }) => ({
 });
 
 function NewForm({ onDone }) {
-  const some = fleet.value?.all !== 0;
+  const some = totals.value?.all !== 0;
   const form = useForm({ name: '', kind: some ? 'channel' : 'admin', channel: formChannel.value?.code || '', role: 'viewer', days: '' }, async (values) => {
     if (values.kind === 'channel' && !values.channel) throw { errors: { channel: [core('picker.choose')] } };
     const { data } = await api.post('/manage/tokens', wanted(values));

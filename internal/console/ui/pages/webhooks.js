@@ -77,20 +77,20 @@ function Endpoints({ load, rows }) {
 }
 
 const states = { on: 'good', failing: 'warn', off: 'bad' };
-export const stateOf = (row) => (!row.enabled ? 'off' : row.failing_since ? 'failing' : 'on');
+export const toState = (row) => (!row.enabled ? 'off' : row.failing_since ? 'failing' : 'on');
 
 export function State({ row }) {
-  const state = stateOf(row);
+  const state = toState(row);
   return html`<span class="state ${states[state]}" title=${row.reason || undefined}><${Icon} name=${state === 'on' ? 'good' : state === 'off' ? 'stop' : 'warn'} size=${16} />${t(`state.${state}`)}
     ${state === 'failing' && html`<span class="wide">${t('failingSince', { time: html`<${Time} at=${row.failing_since} />` })}</span>`}</span>`;
 }
 
 const columns = (figures) => [
-  { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} />`, sort: (row) => ['off', 'failing', 'on'].indexOf(stateOf(row)), card: 'status' },
+  { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} />`, sort: (row) => ['off', 'failing', 'on'].indexOf(toState(row)), card: 'status' },
   { id: 'url', label: t('address'), cell: (row) => html`<bdi class="clip">${row.url}</bdi>`, sort: (row) => row.url, card: 'title', class: 'url-cell' },
   { id: 'channel', label: core('page.channel'), cell: (row) => (row.channel ? html`<span class="clip" title=${row.channel}>${row.channel}</span>` : html`<span class="muted">${t('every')}</span>`), card: 'meta', class: 'channel-cell' },
   { id: 'events', label: t('events'), cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>` : html`<span class="muted">${t('every')}</span>`), wide: true },
-  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return stateOf(row) === 'failing' ? html`<span class="state warn">${t('failures', { n: row.failures })}</span>` : f?.all ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
+  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return toState(row) === 'failing' ? html`<span class="state warn">${t('failures', { n: row.failures })}</span>` : f?.all ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
   { id: 'last', label: t('last'), cell: (row) => { const last = figures.get(row.id)?.last; return last ? html`<${Result} d=${last} />` : '–'; }, card: 'text' },
   { id: 'made', label: t('created'), cell: (row) => html`<${Time} at=${row.created_at} />`, wide: true },
 ];

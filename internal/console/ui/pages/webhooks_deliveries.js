@@ -2,7 +2,7 @@
 import { html, useState, useEffect, useRef, useSignal } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { selected, now, may } from '../state.js';
+import { selected, now, hasRole } from '../state.js';
 import { texts, num, duration } from '../i18n.js';
 import { Table } from '../parts/table.js';
 import { Button, Copy } from '../parts/button.js';
@@ -25,8 +25,8 @@ const perStep = 250; // of a replay, so that its progress is seen
 const states = ['all', 'failed', 'retrying', 'waiting', 'delivered'];
 const spans = { '1h': 3600, '24h': 86_400, '7d': 604_800 };
 
-const sinceOf = (span) => (spans[span] ? new Date(Date.now() - spans[span] * 1000).toISOString() : undefined);
-const keyOf = (row) => row.id;
+const toSince = (span) => (spans[span] ? new Date(Date.now() - spans[span] * 1000).toISOString() : undefined);
+const toKey = (row) => row.id;
 const blank = { failed: 0, retrying: 0, waiting: 0 }; // chips that will have a count keep room for it
 
 export function Deliveries({ webhooks }) {
@@ -34,7 +34,7 @@ export function Deliveries({ webhooks }) {
   const which = { webhook, channel: selected.value || undefined };
   const about = JSON.stringify([which, state, since]);
   const [pages, setPages] = useState(1);
-  const ask = (more) => api.get('/manage/deliveries', { query: { ...which, since: sinceOf(since), ...more } });
+  const ask = (more) => api.get('/manage/deliveries', { query: { ...which, since: toSince(since), ...more } });
   const load = useLoad(async () => {
     const found = await Promise.all(Array.from({ length: pages }, (_, i) => ask({ state: state === 'all' ? undefined : state, limit: perPage, offset: i * perPage })));
     return { rows: [...new Map(found.flatMap((page) => page.data).map((row) => [row.id, row])).values()], total: found[0].meta.total, about };
@@ -46,10 +46,10 @@ export function Deliveries({ webhooks }) {
     return { failed: failed.meta.total, retrying: retrying.meta.total, waiting: waiting.meta.total, oldest };
   }, [about, now.value], { on: ['message.', 'otp.'] });
   const hold = useHold();
-  const [rows, fresh, show] = useHeldRows(load.data?.rows, keyOf, hold.held, load.data?.about);
+  const [rows, fresh, show] = useHeldRows(load.data?.rows, toKey, hold.held, load.data?.about);
   const reload = () => Promise.all([load.reload(), counts.reload()]);
   const lookAgain = useSoon(rows?.some(isDue), load.data, reload);
-  const drawer = useDrawer(rows, keyOf);
+  const drawer = useDrawer(rows, toKey);
   const picked = useSignal(new Set());
   useEffect(() => { if (picked.value.size) picked.value = new Set(); }, [about]); // what is not seen must not be resent
   const done = () => { lookAgain(); return reload().then(show); };
@@ -67,7 +67,7 @@ export function Deliveries({ webhooks }) {
           <option value="">${t('everyEndpoint')}</option>${webhooks.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === webhook}>${one.url}</option>`)}</select>`}
         <select class="pick-one" aria-label=${t('since')} value=${since || ''} onChange=${(event) => setQuery({ since: event.target.value })}>
           <option value="">${t('anyTime')}</option>${Object.keys(spans).map((one) => html`<option key=${one} value=${one} selected=${one === since}>${t(`span.${one}`)}</option>`)}</select>
-        <${Export} what=${t('title')} path="/manage/deliveries/export" query=${{ ...which, since: sinceOf(since), state: state === 'all' ? undefined : state }} />
+        <${Export} what=${t('title')} path="/manage/deliveries/export" query=${{ ...which, since: toSince(since), state: state === 'all' ? undefined : state }} />
       </div>
     </div>
     <${Bulk} which=${which} since=${since} counts=${counts.data} onDone=${done} />
@@ -75,8 +75,8 @@ export function Deliveries({ webhooks }) {
     <${Picked} picked=${picked} rows=${rows} onDone=${done} />
     ${load.error && rows && html`<${Failed} load=${load} />`}
     ${!ready ? html`<${Loading} rows=${6} />` : html`<div ...${hold.box} class="deliveries"><${NewRows} n=${fresh} onShow=${show} />
-      <${Table} label=${t('title')} load=${load} rows=${rows} rowKey=${keyOf} drawer=${drawer} rowHref=${(row) => at(drawer.at(row.id))} columns=${columns}
-        selection=${may('operator') ? picked : undefined}
+      <${Table} label=${t('title')} load=${load} rows=${rows} rowKey=${toKey} drawer=${drawer} rowHref=${(row) => at(drawer.at(row.id))} columns=${columns}
+        selection=${hasRole('operator') ? picked : undefined}
         empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')} text=${state === 'failed' ? t(failing ? 'stillTried' : 'goodNews') : ''}><${Button} href=${href('/webhooks/deliveries')}>${t('clear')}<//><//>`
           : html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText')}><${Button} href=${href('/phone')}>${t('toPhone')}<//><//>`} /></div>`}
     ${load.data?.total > rows?.length && pages < mostPages && html`<div class="row end"><span class="muted">${t('shown', { n: rows.length, all: load.data.total })}</span><${Button} busy=${load.loading && pages > 1 && rows.length <= (pages - 1) * perPage} onClick=${() => setPages(pages + 1)}>${t('older')}<//></div>`}
@@ -89,7 +89,7 @@ const columns = [
   { id: 'channel', get label() { return t('channel'); }, cell: (d) => html`<span class="clip">${d.channel}</span>`, wide: true, class: 'channel-cell' },
   { id: 'url', get label() { return t('endpoint'); }, cell: (d) => html`${!d.webhook && html`<${Badge} tone="accent">${t('callback')}<//> `}<bdi title=${d.url}>${d.url.replace(/^\w+:..|\?.*/g, '')}</bdi>`, card: 'text', class: 'url-cell' },
   { id: 'result', get label() { return t('result'); }, cell: (d) => html`<${Result} d=${d} />`, card: 'status' },
-  { id: 'attempts', get label() { return t('attempts'); }, cell: (d) => html`<span class="mono-num">${d.attempts}/${attemptsOf(d)}</span>`, align: 'end', wide: true },
+  { id: 'attempts', get label() { return t('attempts'); }, cell: (d) => html`<span class="mono-num">${d.attempts}/${toAttempts(d)}</span>`, align: 'end', wide: true },
   { id: 'next', get label() { return t('next'); }, cell: (d) => (d.next_at ? html`<span class="mono-num" title=${d.next_at}><${Left} until=${d.next_at} /></span>` : ''), align: 'end' },
 ];
 
@@ -98,7 +98,7 @@ function Bulk({ which, since, counts, onDone }) {
   const [run, setRun] = useState(null);
   const failed = counts?.failed;
   const replay = async () => {
-    const body = { ...which, state: 'failed', since: sinceOf(since) };
+    const body = { ...which, state: 'failed', since: toSince(since) };
     // What it would do is asked first: the count that is shown may be some seconds old.
     const { meta } = await api.get('/manage/deliveries', { query: { ...body, limit: 1 } });
     const all = meta.total;
@@ -153,7 +153,7 @@ function Picked({ picked, rows, onDone }) {
     await over(t('retriedAll', { n: waiting.length }));
   };
   const replay = async () => {
-    const { data } = await api.post('/manage/deliveries/replay', { ids: finished.map(keyOf) });
+    const { data } = await api.post('/manage/deliveries/replay', { ids: finished.map(toKey) });
     await over(t('replayedAll', { n: data.replayed }));
   };
   return html`<div class="bulk" role="region" aria-label=${t('picked', { n: mine.length })} data-t="picked"><strong>${t('picked', { n: mine.length })}</strong>
@@ -198,7 +198,7 @@ export function Delivery({ id, onChange }) {
     </div>
     <${Facts} rows=${[
       [t('result'), html`<${Result} d=${d} />`],
-      [t('attempts'), t('attemptOf', { n: d.attempts, all: attemptsOf(d) })],
+      [t('attempts'), t('attemptOf', { n: d.attempts, all: toAttempts(d) })],
       [t('tried'), d.tried_at && html`<${Time} at=${d.tried_at} ago />`],
       [t('next'), d.next_at && html`<${Time} at=${d.next_at} /> · <${Left} until=${d.next_at} />`],
       [t('endpoint'), html`<bdi>${d.url}</bdi>${d.webhook && html` <a href=${href('/webhooks', { webhook: d.webhook })}>${d.webhook}</a>`}`],
@@ -230,7 +230,7 @@ const Attempts = ({ d }) => html`<section><h3>${t('attempts')}</h3>
   ${d.history.at(-1).number !== d.attempts && html`<p class="muted">${t('countsOn')}</p>`}</section>`;
 
 function sentence(d) {
-  const values = { n: d.attempts, all: attemptsOf(d), took: duration(d.took_ms), problem: d.problem.replace(/^\w+: ?/, '') || outcome(d) };
+  const values = { n: d.attempts, all: toAttempts(d), took: duration(d.took_ms), problem: d.problem.replace(/^\w+: ?/, '') || outcome(d) };
   if (d.state === 'delivered') return t('wasDelivered', values);
   if (d.state === 'failed') return t('wasGivenUp', values);
   return d.tried_at ? html`${t('willRetry', values)} ${d.next_at && t('inTime', { time: html`<${Left} until=${d.next_at} />` })}` : t('willTry');
@@ -252,12 +252,12 @@ export function outcome({ code, took_ms: took, problem, tried_at: tried }) {
 }
 
 // One that failed and is tried again is not one that only waits for its turn.
-const stateOf = ({ state, attempts }) => (state === 'waiting' && attempts ? 'retrying' : state);
+const toState = ({ state, attempts }) => (state === 'waiting' && attempts ? 'retrying' : state);
 
-export const Result = ({ d }) => html`<span class="result"><${Badge} tone=${tones[stateOf(d)]} data-state=${d.state}>${t(`state.${stateOf(d)}`)}<//> <span class="mono-num">${outcome(d)}</span></span>`;
+export const Result = ({ d }) => html`<span class="result"><${Badge} tone=${tones[toState(d)]} data-state=${d.state}>${t(`state.${toState(d)}`)}<//> <span class="mono-num">${outcome(d)}</span></span>`;
 
 /** How many attempts there are at most: those of a callback end sooner. */
-export const attemptsOf = (d) => (d.webhook ? 10 : 7);
+export const toAttempts = (d) => (d.webhook ? 10 : 7);
 
 /** Whether something may have become of a delivery that waits by the next look. */
 export const isDue = (d) => d?.state === 'waiting' && (!d.next_at || Date.parse(d.next_at) - Date.now() < 5000);

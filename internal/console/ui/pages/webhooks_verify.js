@@ -1,7 +1,7 @@
 // Programs that check the signature of one delivery, in five languages: what was signed, with what, and whether it fits.
 
 /** What is signed: of a webhook its id, time and body; of a callback its parameters, sorted, a line each. */
-function signedOf({ webhook, body, request: { url, headers } }) {
+function toSigned({ webhook, body, request: { url, headers } }) {
   if (webhook) return `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
   const ours = ['contact_id', 'event_id', 'id', 'reason', 'status', 'timestamp'];
   // The address may have parameters of the same names before ours.
@@ -66,4 +66,4 @@ func main() {
 };
 
 /** write(language) for a delivery, as the server shows it. */
-export const verifier = (delivery) => (language) => writers[language](signedOf(delivery), delivery.request.headers['webhook-signature']);
+export const verifier = (delivery) => (language) => writers[language](toSigned(delivery), delivery.request.headers['webhook-signature']);

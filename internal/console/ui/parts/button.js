@@ -2,7 +2,7 @@
 import { html, useState, useRef, useEffect, classes } from '../view.js';
 import { Icon } from './icon.js';
 import { toast } from './toast.js';
-import { may } from '../state.js';
+import { hasRole } from '../state.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
@@ -13,7 +13,7 @@ const t = texts('core');
  */
 export function Button({ kind = '', icon, small, busy, disabled, type = 'button', need, onClick, href, children, ...rest }) {
   const [running, run] = useWork(onClick);
-  if (need && !may(need)) return null;
+  if (need && !hasRole(need)) return null;
   const working = busy || running;
   const name = classes('button', kind, small && 'small', working && 'busy');
   const inner = html`${icon && html`<${Icon} name=${icon} size=${small ? 16 : 18} />`}${children}`;

@@ -1,7 +1,7 @@
 // Chooses a channel by a few letters of its code, name or number. The server searches: there may be thousands.
 import { html, useEffect, useId, useRef, useState } from '../view.js';
 import { api } from '../api.js';
-import { channelBy, learn } from '../state.js';
+import { channelBy, addChannels } from '../state.js';
 import { texts } from '../i18n.js';
 import { ChannelStatus } from './status.js';
 import { Field } from './form.js';
@@ -13,7 +13,7 @@ const t = texts('core');
 const most = 20; // offers
 const pause = 150; // ms after the last letter
 
-const nameOf = ({ code, name }) => (name && name !== code ? `${code} · ${mask(name)}` : code);
+const toName = ({ code, name }) => (name && name !== code ? `${code} · ${mask(name)}` : code);
 
 /**
  * An ARIA combobox. value: a code or ''; onChange(code). none: the words for no channel, which can then be chosen.
@@ -28,7 +28,7 @@ export function ChannelPicker({ value, onChange, none, archives, ...rest }) {
   const id = useId();
   const open = text !== null;
   const known = channelBy(value);
-  const closed = value ? (known ? nameOf(known) : value) : none || '';
+  const closed = value ? (known ? toName(known) : value) : none || '';
 
   useEffect(() => {
     if (!open) return undefined;
@@ -36,7 +36,7 @@ export function ChannelPicker({ value, onChange, none, archives, ...rest }) {
     const timer = setTimeout(async () => {
       try {
         const { data, meta } = await api.get('/manage/channels', { query: { search: text.trim(), limit: most } });
-        learn(data);
+        addChannels(data);
         if (mine !== turn.current) return;
         setFound({ rows: data.filter((row) => archives || !row.archive_of), total: meta.total });
         setAt(0);

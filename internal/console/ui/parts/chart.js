@@ -18,7 +18,7 @@ function roundUp(n, steps) {
 }
 
 /** The axis: its top, where a value is on it (0 to 1), and the values of its labels. With a spike it is the square root. */
-export function axisOf(values) {
+export function toAxis(values) {
   const some = values.filter((value) => value > 0).sort((a, b) => a - b);
   const max = some.at(-1) || 0;
   const root = max > spiky * (some[some.length >> 1] || max);
@@ -28,8 +28,8 @@ export function axisOf(values) {
 }
 
 /**
- * Figures over time: series [{id, label, tone, lane, nested, value(row)}], rows [{at, <id>: n, …}] from old to new, step in ms.
- * kind 'bars': series of one lane are stacked; nested ones are drawn in front of each other, because each counts a part of
+ * Figures over time: series [{id, label, tone, stack, nested, value(row)}], rows [{at, <id>: n, …}] from old to new, step in ms.
+ * kind 'bars': series of one stack are drawn on each other; nested ones are drawn in front of each other, because each counts a part of
  * the one before (what was read was sent). Lanes are side by side. kind 'lines': a row without a value is a gap.
  * totals: what the legend says of a series while no time is chosen; without it the sum.
  */
@@ -39,12 +39,12 @@ export function Plot({ label, series, rows, step, kind = 'bars', format = num, t
   const value = (one, row) => (one.value ? one.value(row) : row[one.id]) ?? null;
   const sum = (one) => rows.reduce((total, row) => total + (value(one, row) || 0), 0);
   const isBlank = rows.every((row) => series.every((one) => !value(one, row)));
-  const time = (at) => timeOf(at, step);
-  const chosen = cursor == null ? null : rows[Math.min(cursor, rows.length - 1)];
-  const shown = (one) => format(chosen ? value(one, chosen) : totals ? totals[one.id] : sum(one));
+  const time = (at) => toTime(at, step);
+  const picked = cursor == null ? null : rows[Math.min(cursor, rows.length - 1)];
+  const shown = (one) => format(picked ? value(one, picked) : totals ? totals[one.id] : sum(one));
   return html`<figure class="chart" aria-label=${label}>
     <div class="spread"><ul class="legend">${series.map((one) => html`<li key=${one.id}><i class="swatch ${one.tone}" />${one.label} <b>${shown(one)}</b></li>`)}
-      <li class="legend-time">${chosen && time(chosen.at)}</li></ul>
+      <li class="legend-time">${picked && time(picked.at)}</li></ul>
       <${IconButton} icon="table" label=${t('asTable')} pressed=${asTable} onClick=${() => setAsTable(!asTable)} /></div>
     ${asTable ? html`<${AsTable} label=${label} series=${series} rows=${rows} value=${value} format=${format} time=${time} />`
       : isBlank ? html`<p class="plot-empty muted">${empty || t('noFigures')}</p>`
@@ -59,8 +59,8 @@ const AsTable = ({ label, series, rows, value, format, time }) => html`<div clas
 function Drawing({ label, series, rows, kind, format, height, value, time, cursor, setCursor }) {
   const box = useRef();
   const columns = kind === 'bars' ? stacked(series, rows, value) : series.map((one) => rows.map((row) => { const n = value(one, row); return n == null ? null : [0, n]; }));
-  const axis = axisOf(columns.flatMap((column) => column.map((part) => part?.[1] || 0)));
-  const lanes = 1 + Math.max(...series.map(({ lane = 0 }) => lane));
+  const axis = toAxis(columns.flatMap((column) => column.map((part) => part?.[1] || 0)));
+  const stacks = 1 + Math.max(...series.map(({ stack = 0 }) => stack));
   const y = (n) => (height - axis.at(n) * height).toFixed(1);
   const point = (event) => {
     const { left, width } = box.current.getBoundingClientRect();
@@ -81,7 +81,7 @@ function Drawing({ label, series, rows, kind, format, height, value, time, curso
       <svg width="100%" height=${height} viewBox="0 0 ${rows.length * 10} ${height}" preserveAspectRatio="none" aria-hidden="true">
         ${axis.labels.map((n) => html`<line key=${n} class="grid-line" x1="0" x2=${rows.length * 10} y1=${y(n)} y2=${y(n)} />`)}
         ${cursor != null && html`<rect class="cursor" x=${cursor * 10} y="0" width="10" height=${height} />`}
-        ${series.map((one, s) => html`<path key=${one.id} class="${kind === 'bars' ? 'bar' : 'curve'} ${one.tone}" d=${kind === 'bars' ? barPath(columns[s], y, (one.lane || 0) * (8 / lanes), 8 / lanes) : linePath(columns[s], y)} />`)}
+        ${series.map((one, s) => html`<path key=${one.id} class="${kind === 'bars' ? 'bar' : 'curve'} ${one.tone}" d=${kind === 'bars' ? barPath(columns[s], y, (one.stack || 0) * (8 / stacks), 8 / stacks) : linePath(columns[s], y)} />`)}
       </svg>
     </div>
     <div class="spread plot-axis"><span>${time(rows[0].at)}</span><span>${time(rows[rows.length >> 1].at)}</span><span>${time(rows.at(-1).at)}</span></div>
@@ -89,15 +89,15 @@ function Drawing({ label, series, rows, kind, format, height, value, time, curso
   </div>`;
 }
 
-/** For each series the [from, to] of its bars. Nested ones begin at the foot, the others on what is below them in their lane. */
+/** For each series the [from, to] of its bars. Nested ones begin at the foot, the others on what is below them in their stack. */
 function stacked(series, rows, value) {
   const feet = rows.map(() => []);
-  for (const one of series.filter(({ nested }) => nested)) rows.forEach((row, i) => { feet[i][one.lane || 0] = Math.max(feet[i][one.lane || 0] || 0, value(one, row) || 0); });
+  for (const one of series.filter(({ nested }) => nested)) rows.forEach((row, i) => { feet[i][one.stack || 0] = Math.max(feet[i][one.stack || 0] || 0, value(one, row) || 0); });
   return series.map((one) => rows.map((row, i) => {
     const n = value(one, row) || 0;
     if (one.nested) return [0, n];
-    const from = feet[i][one.lane || 0] || 0;
-    feet[i][one.lane || 0] = from + n;
+    const from = feet[i][one.stack || 0] || 0;
+    feet[i][one.stack || 0] = from + n;
     return [from, from + n];
   }));
 }
@@ -115,7 +115,7 @@ function linePath(column, y) {
 }
 
 /** A step shorter than an hour is said by the clock, a longer one with its day. */
-const timeOf = (at, step) => (step < 3_600_000 ? clock(at).slice(0, 5) : `${day(at)} ${clock(at).slice(0, 5)}`);
+const toTime = (at, step) => (step < 3_600_000 ? clock(at).slice(0, 5) : `${day(at)} ${clock(at).slice(0, 5)}`);
 
 /** A status over time as one bar: spans [{from, to, tone, text}] in milliseconds, coloured and patterned by tone. */
 export function Timeline({ label, spans, from, to }) {

@@ -1,6 +1,6 @@
 // "As code": the request behind a form in five languages, and blocks of code with a copy button.
 import { html, useState, classes } from '../view.js';
-import { kept } from '../state.js';
+import { stored } from '../state.js';
 import { Button, Copy } from './button.js';
 import { Dialog } from './dialog.js';
 import { Tabs, TabPanel } from './card.js';
@@ -9,7 +9,7 @@ import { texts } from '../i18n.js';
 const t = texts('core');
 
 const languages = { curl: 'curl', js: 'JavaScript', php: 'PHP', python: 'Python', go: 'Go' };
-const picked = kept('code', 'curl'); // people write in one language
+const picked = stored('code', 'curl'); // people write in one language
 
 /** Which of the tokens of dev.env a request needs. */
 const tokenFor = ({ path, headers }) =>

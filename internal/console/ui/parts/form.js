@@ -3,7 +3,7 @@ import { html, useState, useRef, useId, useEffect } from '../view.js';
 import { Button } from './button.js';
 import { Note } from './card.js';
 import { number } from './who.js';
-import { may } from '../state.js';
+import { hasRole } from '../state.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
@@ -62,7 +62,7 @@ function FormError({ form }) {
 }
 
 /** The button that sends a form. need: the role that may send it; others see which role that is. */
-export const Submit = ({ form, kind = 'primary', need, children, ...rest }) => (need && !may(need) ? html`<${NeedsRole} role=${need} />` : html`
+export const Submit = ({ form, kind = 'primary', need, children, ...rest }) => (need && !hasRole(need) ? html`<${NeedsRole} role=${need} />` : html`
   <${FormError} form=${form} />
   <${Button} kind=${kind} type="submit" busy=${form.busy} ...${rest}>${children}<//>`);
 
@@ -70,7 +70,7 @@ export const Submit = ({ form, kind = 'primary', need, children, ...rest }) => (
 export const NeedsRole = ({ role }) => html`<${Note}>${t('needsRole', { role: t(`role.${role}`) })}<//>`;
 
 /** The contact id of a number in any format. For anything else it throws an error of the field contact_id. */
-export function contactOf(text) {
+export function toContact(text) {
   const digits = number(text).replace(/^00/, '');
   if (!/^[1-9]\d{4,14}$/.test(digits) || !/^[\d\s+().\/-]+$/.test(text.split('@')[0])) throw { errors: { contact_id: [t('noNumber', { example: '+62 812-3456-7890' })] } };
   return `${digits}@c.us`;

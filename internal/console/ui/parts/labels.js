@@ -8,7 +8,7 @@ const t = texts('core');
 export const Labels = ({ of: labels }) => (labels?.length ? html`<span class="labels" title=${labels.join(', ')}>${labels.map((label) => html`<span key=${label} class="label-chip"><bdi>${label}</bdi></span>`)}</span>` : '');
 
 /** The labels in a text. */
-export const labelsOf = (text) => text.split(',').map((one) => one.trim()).filter(Boolean);
+export const toLabels = (text) => text.split(',').map((one) => one.trim()).filter(Boolean);
 
 /** A field for labels. Errors of the server name one label; they are shown at the field. */
 export function LabelsField({ form }) {

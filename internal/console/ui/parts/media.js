@@ -8,7 +8,7 @@ import { mask } from './who.js';
 
 const t = texts('phone');
 
-const fileOf = ({ m, file }) => file(m);
+const toFile = ({ m, file }) => file(m);
 
 /** The address of a message's file in memory, from when wanted is true until the component goes. */
 function useFile(where, wanted) {
@@ -17,7 +17,7 @@ function useFile(where, wanted) {
     if (!wanted) return undefined;
     let url = '';
     let there = true;
-    fileOf(where).then((blob) => {
+    toFile(where).then((blob) => {
       if (there) set({ url: url = URL.createObjectURL(blob) });
     }, () => there && set({ failed: true }));
     return () => { there = false; if (url) URL.revokeObjectURL(url); };
@@ -88,7 +88,7 @@ function Film(where) {
 function Document(where) {
   const { filename, bytes: size } = where.m.media;
   const download = async () => {
-    const url = URL.createObjectURL(await fileOf(where));
+    const url = URL.createObjectURL(await toFile(where));
     Object.assign(document.createElement('a'), { href: url, download: filename || 'file' }).click();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };

@@ -47,7 +47,7 @@ function charts(data, webhook) {
   return [
     { id: 'messages', series: [
       ...['sent', 'delivered', 'read'].map((id) => ({ id, label: t(`count.${id}`), tone: id, nested: true })),
-      { id: 'failed', label: t('count.failed'), tone: 'failed' }, { id: 'received', label: t('count.received'), tone: 'received', lane: 1 },
+      { id: 'failed', label: t('count.failed'), tone: 'failed' }, { id: 'received', label: t('count.received'), tone: 'received', stack: 1 },
     ] },
     { id: 'times', kind: 'lines', format: duration, totals: total && { toSent50: total.to_sent_ms?.p50, toSent95: total.to_sent_ms?.p95, toDelivered50: total.to_delivered_ms?.p50, toDelivered95: total.to_delivered_ms?.p95 },
       series: [ms('toSent50', 'to_sent_ms', 'p50', 'sent'), ms('toSent95', 'to_sent_ms', 'p95', 'delivered'), ms('toDelivered50', 'to_delivered_ms', 'p50', 'read'), ms('toDelivered95', 'to_delivered_ms', 'p95', 'received')] },

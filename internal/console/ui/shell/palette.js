@@ -2,9 +2,8 @@
 // so that it teaches them.
 import { html, useState, useEffect, useRef, useId } from '../view.js';
 import { api } from '../api.js';
-import { go, href } from '../router.js';
-import { routes } from '../routes.js';
-import { chosen, isOffered, sandboxes, learn, lineOf, masked, pinned, paletteOpen, helpOpen, shortcuts, setTheme, select } from '../state.js';
+import { go, href, routes } from '../router.js';
+import { currentChannel, isOffered, sandboxes, addChannels, toLine, masked, pinned, paletteOpen, helpOpen, shortcuts, setTheme, select } from '../state.js';
 import { active, keyName, useKeys } from '../keys.js';
 import { Icon } from '../parts/icon.js';
 import { phone, mask, number } from '../parts/who.js';
@@ -23,7 +22,7 @@ const flip = (value) => () => { value.value = !value.value; };
 
 /** Everything that can be found: {group, label, more: [texts], icon, key, run}. */
 function entries(found) {
-  const pages = routes.filter((entry) => entry.icon && isOffered(entry)).map((entry) => ({
+  const pages = routes.value.filter((entry) => entry.icon && isOffered(entry)).map((entry) => ({
     group: 'pages', label: t(`page.${entry.name}`), icon: entry.icon, key: `g ${entry.key}`, run: () => go(address(entry)),
   }));
   const actions = active.value.filter(([, , group]) => group === 'page').map(([key, label]) => {
@@ -47,12 +46,12 @@ function entries(found) {
 function useFound() {
   const [found, setFound] = useState([]);
   useEffect(() => {
-    const channel = chosen.value?.network === 'sandbox' ? chosen.value : sandboxes.value[0];
+    const channel = currentChannel.value?.network === 'sandbox' ? currentChannel.value : sandboxes.value[0];
     const phones = channel ? api.get('/sandbox/phones', { channel: channel.code }) : Promise.resolve({ data: [] });
     const messages = api.get('/manage/messages', { query: { limit: 10 } });
     Promise.allSettled([phones, messages]).then(([a, b]) => setFound([
       ...(a.value?.data || []).map((one) => ({ group: 'phones', label: mask(one.name || phone(one.number)), more: [mask(phone(one.number))], icon: 'phone', run: () => go(`/phone/${number(one.number)}`) })),
-      ...(b.value?.data || []).map((one) => ({ group: 'messages', label: mask(lineOf(one) || one.type), more: [one.channel, mask(one.name || phone(one.contact_id))], icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
+      ...(b.value?.data || []).map((one) => ({ group: 'messages', label: mask(toLine(one) || one.type), more: [one.channel, mask(one.name || phone(one.contact_id))], icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
     ]));
   }, []);
   return found;
@@ -66,7 +65,7 @@ function useChannels(text) {
     const timer = setTimeout(async () => {
       try {
         const { data } = await api.get('/manage/channels', { query: { search: text.slice(0, 100), sort: text ? 'name' : 'attention', limit: 8 } });
-        learn(data);
+        addChannels(data);
         if (there) setFound({ text, list: data });
       } catch { /* the others can still be found */ }
     }, found.text === null ? 0 : 150);

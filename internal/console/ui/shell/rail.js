@@ -1,7 +1,6 @@
 // Where one can go: a rail at the left, and on small screens a bar of five at the foot.
 import { html, useState, classes, boot } from '../view.js';
-import { href, route } from '../router.js';
-import { routes } from '../routes.js';
+import { href, route, routes } from '../router.js';
 import { server, isOffered, theme, setTheme, lang, setLang, languages, helpOpen } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton } from '../parts/button.js';
@@ -10,14 +9,14 @@ import { texts } from '../i18n.js';
 
 const t = texts('core');
 
-const main = () => routes.filter((entry) => entry.rail && isOffered(entry));
+const main = () => routes.value.filter((entry) => entry.rail && isOffered(entry));
 export const address = (entry) => href(entry.path.replace(/\/:.*/, '') || '/');
 const isCurrent = (entry) => entry.name === route.value.name || entry.name === route.value.within;
 
 const Item = ({ entry, short, onClick }) => html`<a class="rail-item" href=${address(entry)} onClick=${onClick} aria-current=${isCurrent(entry) ? 'page' : undefined}>
   <${Icon} name=${entry.icon} size=${20} /><span>${short && t.has(`short.${entry.name}`) ? t(`short.${entry.name}`) : t(`page.${entry.name}`)}</span></a>`;
 
-const settings = routes.find((entry) => entry.name === 'settings');
+const settings = () => routes.value.find((entry) => entry.name === 'settings');
 const themes = ['auto', 'light', 'dark'];
 const themeIcons = { auto: 'auto', light: 'sun', dark: 'moon' };
 
@@ -26,7 +25,7 @@ export function Rail() {
   return html`<nav class="rail" aria-label=${t('pages')}>
     <div class="rail-main">${main().map((entry) => html`<${Item} key=${entry.name} entry=${entry} />`)}</div>
     <div class="rail-foot">
-      <${Item} entry=${settings} />
+      <${Item} entry=${settings()} />
       <${LanguagePicker} />
       <div class="row">
         <${IconButton} icon=${themeIcons[theme.value] || 'auto'} label="${t('theme')}: ${t(`theme.${theme.value}`)}" onClick=${() => setTheme(nextTheme)} />
@@ -45,7 +44,7 @@ export const LanguagePicker = () => html`<label class="language"><${Icon} name="
 export function BottomBar() {
   const [open, setOpen] = useState(false);
   const close = () => setOpen(false);
-  const others = [...main().slice(4), settings];
+  const others = [...main().slice(4), settings()];
   return html`<nav class="bottom-bar" aria-label=${t('pages')}>
       ${main().slice(0, 4).map((entry) => html`<${Item} short key=${entry.name} entry=${entry} />`)}
       <button type="button" class=${classes('rail-item', others.some(isCurrent) && 'on')} aria-haspopup="dialog" onClick=${() => setOpen(true)}><${Icon} name="more" size=${20} /><span>${t('more')}</span></button>

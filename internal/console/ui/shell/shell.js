@@ -2,7 +2,7 @@
 import { html, lazy, useState, useEffect, classes, useRef, useErrorBoundary } from '../view.js';
 import { route, matched } from '../router.js';
 import { pinned, sandboxOnly, sandboxes } from '../state.js';
-import { Toasts } from '../parts/toast.js';
+import { Toasts } from './toasts.js';
 import { Questions } from '../parts/dialog.js';
 import { Band, TopBar, Gone } from './topbar.js';
 import { Rail, BottomBar } from './rail.js';

@@ -5,7 +5,7 @@ import { api, goneSince } from '../api.js';
 import { live, staleSince, retryLive } from '../live.js';
 import { route, go } from '../router.js';
 import {
-  fleet, selected, select, band, shownChannel, faults, masked, paletteOpen, pinned, role, useSecond,
+  totals, selected, select, band, shownChannel, faults, masked, paletteOpen, pinned, role, useSecond,
 } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton, Button, copyText } from '../parts/button.js';
@@ -16,7 +16,7 @@ import { keyName, useKeys } from '../keys.js';
 const t = texts('core');
 
 export function Band() {
-  const { all = 0, real: n = 0 } = fleet.value || {};
+  const { all = 0, real: n = 0 } = totals.value || {};
   if (band.value === 'plain') return html`<div class="band" />`;
   const sandbox = band.value === 'sandbox';
   const meaning = sandbox ? t('sandboxMeans') : n < all && !shownChannel.value ? t('realSome', { n, all }) : t('realMeans');
