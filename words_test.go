@@ -68,7 +68,7 @@ func TestPlainWords(t *testing.T) {
 // TestShortLines finds lines of code that are too long to read.
 func TestShortLines(t *testing.T) {
 	eachSource(t, func(path, text string) {
-		if filepath.Ext(path) != ".go" {
+		if ext := filepath.Ext(path); ext != ".go" && ext != ".js" || strings.HasSuffix(path, ".min.js") {
 			return
 		}
 		for i, line := range strings.Split(text, "\n") {

@@ -85,7 +85,8 @@ function draw(rows) {
   rows.forEach((row, y) => {
     for (const run of row.matchAll(/1+/g)) path += `M${run.index + quiet} ${y + quiet}h${run[0].length}v1h-${run[0].length}z`;
   });
-  picture.replaceChildren(svg("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": words.qr_image, "shape-rendering": "crispEdges" },
+  picture.replaceChildren(svg("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": words.qr_image,
+    "shape-rendering": "crispEdges" },
     svg("path", { d: path })));
 }
 

@@ -28,7 +28,9 @@ async function fetched(method, path, { query, channel, headers, body, signal: ab
     answer = await fetch(address, {
       method,
       signal: abort,
-      headers: { Accept: 'application/json', ...(body !== undefined && { 'Content-Type': body instanceof Blob ? body.type || 'application/octet-stream' : 'application/json' }), ...(channel && { 'X-Channel': channel }), ...headers },
+      headers: { Accept: 'application/json',
+        ...(body !== undefined && { 'Content-Type': body instanceof Blob ? body.type || 'application/octet-stream' : 'application/json' }),
+        ...(channel && { 'X-Channel': channel }), ...headers },
       body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
     });
   } catch (error) {

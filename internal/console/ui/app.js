@@ -21,7 +21,8 @@ function App() {
     ['mod+k', t('keys.palette'), palette],
     ['/', t('keys.search'), search],
     ['.', t('keys.mask'), () => { masked.value = !masked.value; }],
-    ...pages.filter((entry) => entry.key && isOffered(entry)).map((entry) => [`g ${entry.key}`, t('keys.go', { page: t(`page.${entry.name}`) }), () => go(address(entry))]),
+    ...pages.filter((entry) => entry.key && isOffered(entry))
+      .map((entry) => [`g ${entry.key}`, t('keys.go', { page: t(`page.${entry.name}`) }), () => go(address(entry))]),
   ], 'general');
   // The palette closes by the key that opened it.
   useEffect(() => {

@@ -29,7 +29,8 @@ function publish() {
 }
 
 const typingIn = (element) =>
-  element?.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(element?.tagName) && !/^(checkbox|radio|button|range)$/.test(element.type));
+  element?.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(element?.tagName) &&
+    !/^(checkbox|radio|button|range)$/.test(element.type));
 
 let prefix = '';
 let prefixAt = 0;

@@ -47,7 +47,8 @@ export async function reloadChannels() {
   const others = real ? await api.get('/manage/channels', { query: { network: 'whatsapp', limit: 2 } }) : { data: [] };
   // Where the oldest ones do not work, others that do come first.
   const useful = meta.statuses.WORKING && !data.some((channel) => channel.status === 'WORKING');
-  const working = useful ? (await api.get('/manage/channels', { query: { network: 'sandbox', status: 'WORKING', sort: 'created_at', limit: perList } })).data : [];
+  const working = useful ? (await api.get('/manage/channels',
+    { query: { network: 'sandbox', status: 'WORKING', sort: 'created_at', limit: perList } })).data : [];
   const picked = selected.peek();
   addChannels([...data, ...others.data, ...working]);
   firsts.value = [...working, ...data, ...(real === 1 && !sandbox ? others.data : [])].map((channel) => channel.code);
@@ -57,7 +58,8 @@ export async function reloadChannels() {
 
 // A code that names nothing stays unknown.
 const ask = async (code) => {
-  try { addChannels([(await api.get(`/manage/channels/${encodeURIComponent(code)}`)).data]); } catch { /* its own page says that there is none */ }
+  try { addChannels([(await api.get(`/manage/channels/${encodeURIComponent(code)}`)).data]); } catch {
+    /* its own page says that there is none */ }
 };
 
 /** The code that the top bar filters by, or ''. On the page of one channel it is that one. */
@@ -66,23 +68,28 @@ export const select = (code) => setQuery({ channel: code || null });
 
 /** A channel for what needs one: the picked one, else a sandbox channel that works, else the only one there is. */
 export const currentChannel = computed(() => (selected.value ? known.value.get(selected.value)
-  : sandboxes.value.find((channel) => channel.status === 'WORKING') || sandboxes.value[0] || (totals.value?.all === 1 ? known.value.get(firsts.value[0]) : undefined)));
+  : sandboxes.value.find((channel) => channel.status === 'WORKING') || sandboxes.value[0] || (totals.value?.all === 1
+    ? known.value.get(firsts.value[0]) : undefined)));
 
 /** The channel that a form begins with. Beside a real channel it must be picked. */
-export const formChannel = computed(() => (selected.value || !totals.value?.real || totals.value.all === 1 ? currentChannel.value : undefined));
+export const formChannel = computed(() => (selected.value || !totals.value?.real || totals.value.all === 1 ? currentChannel.value
+  : undefined));
 
 /** The channel that the page is about: that of the open conversation, or the picked one. */
-export const shownChannel = computed(() => known.value.get((matched.value.name === 'conversations' && matched.value.params.code) || selected.value));
+export const shownChannel = computed(() => known.value.get((matched.value.name === 'conversations' && matched.value.params.code) ||
+  selected.value));
 
 /** Whether nothing done here can reach a real phone: the shown channel decides, or all of them. */
 export const sandboxOnly = computed(() => {
-  if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return totals.value ? totals.value.real < totals.value.all : boot.band === 'sandbox';
+  if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return totals.value
+    ? totals.value.real < totals.value.all : boot.band === 'sandbox';
   if (shownChannel.value) return shownChannel.value.network === 'sandbox';
   return totals.value ? totals.value.real === 0 : boot.band === 'sandbox';
 });
 
 /** What the band shows; plain until it is known. */
-export const band = computed(() => (!totals.value && !shownChannel.value && boot.band === 'plain' ? 'plain' : sandboxOnly.value ? 'sandbox' : 'live'));
+export const band = computed(() => (!totals.value && !shownChannel.value && boot.band === 'plain' ? 'plain' : sandboxOnly.value
+  ? 'sandbox' : 'live'));
 
 /** How many faults are on now; the band shows it, but not over a real channel. */
 export const faults = computed(() => (shownChannel.value && shownChannel.value.network !== 'sandbox' ? 0 : totals.value?.faults || 0));

@@ -32,9 +32,11 @@ export default function Page() {
     <${Head} title=${core('page.alerts')} lead=${t('lead')} actions=${html`<${AsCode} request=${{ path: '/api/manage/alerts' }} />
       <${Button} need="operator" kind="primary" icon="plus" onClick=${create}>${t('new')}<//>`} />
     <h2>${t('rules')}</h2>
-    <div class="rules"><${Table} label=${t('rules')} load=${load} rows=${rules} rowKey=${(rule) => rule.id} columns=${ruleColumns(load.reload)} empty=${html`<${Empty} icon="bell" title=${t('noRules')} text=${t('noRulesText')} />`} /></div>
+    <div class="rules"><${Table} label=${t('rules')} load=${load} rows=${rules} rowKey=${(rule) => rule.id}
+      columns=${ruleColumns(load.reload)} empty=${html`<${Empty} icon="bell" title=${t('noRules')} text=${t('noRulesText')} />`} /></div>
     <h2>${t('recent')}</h2>
-    <${Table} label=${t('recent')} load=${load} rows=${alerts} rowKey=${(alert) => alert.id} columns=${alertColumns} empty=${html`<${Empty} icon="good" title=${t('noAlerts')} />`} />
+    <${Table} label=${t('recent')} load=${load} rows=${alerts} rowKey=${(alert) => alert.id} columns=${alertColumns}
+      empty=${html`<${Empty} icon="good" title=${t('noAlerts')} />`} />
     ${query.value.new && html`<${RuleForm} onDone=${load.reload} onClose=${close} />`}
     ${edited && html`<${RuleForm} key=${edited.id} rule=${edited} onDone=${load.reload} onClose=${close} />`}`;
 }
@@ -48,28 +50,39 @@ function ruleColumns(reload) {
     toast(answer.success ? t('tested') : answer.message, { kind: answer.success ? 'good' : 'bad' });
   };
   const remove = async (rule) => {
-    if (!await confirm({ title: t('deleteTitle', { name: toName(rule) }), text: t('deleteText'), action: t('delete'), danger: true })) return;
+    if (!await confirm({ title: t('deleteTitle', { name: toName(rule) }), text: t('deleteText'), action: t('delete'),
+      danger: true })) return;
     await api.del(`/manage/alerts/${rule.id}`);
     toast(t('deleted'), { kind: 'good' });
     await reload();
   };
   return [
-    { id: 'name', label: t('name'), cell: (rule) => html`<bdi class="clip">${toName(rule)}</bdi>${!rule.enabled && html` <${Badge}>${t('off')}<//>`}`, card: 'title' },
-    { id: 'kind', label: t('kind'), cell: (rule) => html`${t(`kind.${rule.kind}`)} <span class="muted">${rule.channel || (rule.kind === 'disk' ? '' : t('every'))}</span>`, card: 'text' },
-    { id: 'notifies', label: t('notifies'), cell: (rule) => html`<bdi class="clip" title=${rule.url || undefined}>${rule.url || t('through', { who: mask(phone(rule.contact_id)), channel: rule.via })}</bdi>`, card: 'meta' },
+    { id: 'name', label: t('name'), cell: (rule) => html`<bdi class="clip">${toName(rule)}</bdi>
+      ${!rule.enabled && html` <${Badge}>${t('off')}<//>`}`, card: 'title' },
+    { id: 'kind', label: t('kind'), cell: (rule) => html`${t(`kind.${rule.kind}`)} <span class="muted">
+      ${rule.channel || (rule.kind === 'disk' ? '' : t('every'))}</span>`, card: 'text' },
+    { id: 'notifies', label: t('notifies'), cell: (rule) => html`<bdi class="clip" title=${rule.url || undefined}>
+      ${rule.url || t('through', { who: mask(phone(rule.contact_id)), channel: rule.via })}</bdi>`, card: 'meta' },
     { id: 'quiet', label: t('quiet'), cell: (rule) => (rule.quiet ? toHour(rule.quiet) : ''), wide: true },
-    ...(hasRole('operator') ? [{ id: 'act', label: html`<span class="sr">${t('test')}</span>`, align: 'end', card: 'status', cell: (rule) => html`<span class="row nowrap end">
+    ...(hasRole('operator') ? [{ id: 'act', label: html`<span class="sr">${t('test')}</span>`, align: 'end', card: 'status',
+      cell: (rule) => html`<span class="row nowrap end">
       <${Button} small kind="quiet" aria-label=${`${t('test')}: ${toName(rule)}`} onClick=${() => test(rule)}>${t('test')}<//>
-      <${Button} small kind="quiet" aria-label=${`${t('edit')}: ${toName(rule)}`} onClick=${() => setQuery({ edit: rule.id })}>${t('edit')}<//>
-      <${Button} small kind="quiet" aria-label=${t('deleteTitle', { name: toName(rule) })} onClick=${() => remove(rule)}>${t('delete')}<//></span>` }] : []),
+      <${Button} small kind="quiet" aria-label=${`${t('edit')}: ${toName(rule)}`} onClick=${() => setQuery({ edit: rule.id })}>
+        ${t('edit')}<//>
+      <${Button} small kind="quiet" aria-label=${t('deleteTitle', { name: toName(rule) })} onClick=${() => remove(rule)}>${t('delete')}<//>
+        </span>` }] : []),
   ];
 }
 
 const alertColumns = [
   { id: 'raised', get label() { return t('raised'); }, cell: (alert) => html`<${Time} at=${alert.raised_at} />`, card: 'when' },
-  { id: 'state', get label() { return t('resolved'); }, cell: (alert) => (alert.resolved_at ? html`<${Badge} tone="good">${t('over')}<//> <${Time} at=${alert.resolved_at} />` : html`<${Badge} tone="bad">${t('open')}<//>`), card: 'status' },
+  { id: 'state', get label() { return t('resolved'); }, cell: (alert) =>
+    (alert.resolved_at ? html`<${Badge} tone="good">${t('over')}<//> <${Time} at=${alert.resolved_at} />`
+      : html`<${Badge} tone="bad">${t('open')}<//>`), card: 'status' },
   { id: 'what', get label() { return t('what'); }, cell: (alert) => html`<${Said} text=${mask(alert.sentence)} />`, card: 'title' },
-  { id: 'notice', get label() { return t('notice'); }, cell: (alert) => (alert.problem ? html`<bdi lang="en" class="clip" title=${alert.problem}>${alert.problem}</bdi>` : t(alert.notified_at ? 'sent' : 'notSent')), card: 'meta' },
+  { id: 'notice', get label() { return t('notice'); }, cell: (alert) =>
+    (alert.problem ? html`<bdi lang="en" class="clip" title=${alert.problem}>${alert.problem}</bdi>`
+      : t(alert.notified_at ? 'sent' : 'notSent')), card: 'meta' },
 ];
 
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC';
@@ -88,9 +101,11 @@ function wanted({ kind, name, channel, by, url, via, contact, share, minutes, qu
 
 // What the form begins with.
 const toValues = (rule) => ({
-  kind: rule?.kind || kinds[0], name: rule?.name || '', channel: rule?.channel || '', by: rule?.via ? 'message' : 'url', url: rule?.url || '', via: rule?.via || '',
+  kind: rule?.kind || kinds[0], name: rule?.name || '', channel: rule?.channel || '', by: rule?.via ? 'message' : 'url',
+    url: rule?.url || '', via: rule?.via || '',
   contact: rule?.contact_id ? phone(rule.contact_id) : '', share: rule?.share ?? 20, minutes: rule?.window_minutes ?? 15,
-  quiet: Boolean(rule?.quiet), from: rule?.quiet?.from || '22:00', to: rule?.quiet?.to || '07:00', zone: rule?.quiet?.zone || here, enabled: rule?.enabled ?? true,
+  quiet: Boolean(rule?.quiet), from: rule?.quiet?.from || '22:00', to: rule?.quiet?.to || '07:00', zone: rule?.quiet?.zone || here,
+    enabled: rule?.enabled ?? true,
 });
 
 /** Makes a rule, or replaces one. What it notifies by cannot change. */
@@ -105,17 +120,24 @@ function RuleForm({ rule, onDone, onClose }) {
     else onClose();
   });
   const { kind, by, quiet } = form.values;
-  if (secret) return html`<${Dialog} open title=${t('secret')} onClose=${onClose} foot=${html`<${Button} kind="primary" onClick=${onClose}>${core('close')}<//>`}><${Note}>${t('secretText')}<//><${Code} text=${secret} what=${t('secret')} hide=${secret} /><//>`;
+  if (secret) return html`<${Dialog} open title=${t('secret')} onClose=${onClose}
+    foot=${html`<${Button} kind="primary" onClick=${onClose}>${core('close')}<//>`}><${Note}>${t('secretText')}<//>
+    <${Code} text=${secret} what=${t('secret')} hide=${secret} /><//>`;
   return html`<${Dialog} open title=${t(rule ? 'editTitle' : 'new')} onClose=${onClose}><${Form} form=${form}>
     <${Field} form=${form} name="kind" label=${t('kind')} type="select" options=${kinds.map((one) => [one, t(`kind.${one}`)])} autofocus />
     ${kind !== 'disk' && html`<${ChannelField} form=${form} name="channel" label=${t('channel')} none=${t('every')} />`}
-    ${kind === 'failing_sends' && html`<div class="grid2"><${Field} form=${form} name="share" label=${t('share')} type="number" min="1" max="100" /><${Field} form=${form} name="minutes" path="window_minutes" label=${t('window')} type="number" min="5" max="1440" /></div>`}
+    ${kind === 'failing_sends' && html`<div class="grid2"><${Field} form=${form} name="share" label=${t('share')} type="number" min="1"
+      max="100" /><${Field} form=${form} name="minutes" path="window_minutes" label=${t('window')} type="number" min="5"
+      max="1440" /></div>`}
     <${Field} form=${form} name="name" label=${t('name')} maxlength="60" />
-    ${!rule && html`<${Field} form=${form} name="by" label=${t('notifies')} type="radio" options=${[['url', t('byURL')], ['message', t('byMessage')]]} />`}
+    ${!rule && html`<${Field} form=${form} name="by" label=${t('notifies')} type="radio"
+      options=${[['url', t('byURL')], ['message', t('byMessage')]]} />`}
     ${by === 'url' ? html`<${Field} form=${form} name="url" label=${t('url')} type="url" required />`
-      : html`<${ChannelField} form=${form} name="via" label=${t('via')} hint=${t('viaHint')} /><${Field} form=${form} name="contact" path="contact_id" label=${t('contact')} type="tel" required />`}
+      : html`<${ChannelField} form=${form} name="via" label=${t('via')} hint=${t('viaHint')} />
+        <${Field} form=${form} name="contact" path="contact_id" label=${t('contact')} type="tel" required />`}
     <${Field} form=${form} name="quiet" label=${t('quiet')} hint=${t('quietHint')} type="checkbox" />
-    ${quiet && html`<div class="grid3"><${Field} form=${form} name="from" path="quiet.from" label=${t('quietFrom')} type="time" /><${Field} form=${form} name="to" path="quiet.to" label=${t('quietTo')} type="time" />
+    ${quiet && html`<div class="grid3"><${Field} form=${form} name="from" path="quiet.from" label=${t('quietFrom')} type="time" />
+      <${Field} form=${form} name="to" path="quiet.to" label=${t('quietTo')} type="time" />
       <${Field} form=${form} name="zone" path="quiet.zone" label=${t('zone')} /></div>`}
     ${rule && html`<${Field} form=${form} name="enabled" label=${t('enabled')} type="checkbox" />`}
     <div class="row"><${Submit} need="operator" form=${form}>${rule ? core('save') : t('create')}<//></div>

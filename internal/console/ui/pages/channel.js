@@ -46,43 +46,56 @@ function Channel({ code, tab }) {
   const changed = () => Promise.all([load.reload(), reloadChannels()]);
   const back = { href: href('/channels'), label: core('page.channels') };
   const channel = load.data;
-  if (load.error?.status === 404) return html`<${Head} title=${code} back=${back} /><${Empty} icon="channels" title=${t('gone', { code })} />`;
-  if (!channel) return html`<${Head} title=${code} back=${back} />${load.error ? html`<${Failed} load=${load} />` : html`<${Loading} rows=${4} />`}`;
+  if (load.error?.status === 404) return html`<${Head} title=${code} back=${back} />
+    <${Empty} icon="channels" title=${t('gone', { code })} />`;
+  if (!channel) return html`<${Head} title=${code} back=${back} />
+    ${load.error ? html`<${Failed} load=${load} />` : html`<${Loading} rows=${4} />`}`;
   return html`
-    <${Head} title=${mask(channel.name)} back=${back} lead=${html`<${Lead} of=${channel} />`} actions=${html`<${Actions} of=${channel} changed=${changed} pairing=${tab === 'pair'} />`}>
-      <p class="row channel-facts"><${ChannelStatus} status=${channel.status} /><span class="row nowrap"><code>${code}</code><${Copy} text=${code} what=${t('code')} /></span>
-        <${Badge} tone=${channel.network === 'sandbox' ? 'warn' : 'good'}>${channel.network}<//>${channel.number && html`<${Who} number=${channel.number} />`}
+    <${Head} title=${mask(channel.name)} back=${back} lead=${html`<${Lead} of=${channel} />`}
+      actions=${html`<${Actions} of=${channel} changed=${changed} pairing=${tab === 'pair'} />`}>
+      <p class="row channel-facts"><${ChannelStatus} status=${channel.status} /><span class="row nowrap"><code>${code}</code>
+        <${Copy} text=${code} what=${t('code')} /></span>
+        <${Badge} tone=${channel.network === 'sandbox' ? 'warn' : 'good'}>${channel.network}<//>
+          ${channel.number && html`<${Who} number=${channel.number} />`}
         <a href=${href('/tokens', { channel: code })}>${t('tokens')}</a><${Labels} of=${channel.labels} /></p>
     <//>
     <${Evidence} of=${channel} />
     <${ChannelTabs} code=${code} current=${tab} />
-    ${['pair', 'danger'].includes(tab) && !hasRole('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair' ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} />`
+    ${['pair', 'danger'].includes(tab) && !hasRole('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair'
+      ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} />`
       : tab === 'requests' ? html`<${Requests} channel=${channel} />`
       : tab === 'settings' ? html`<${Settings} channel=${channel} changed=${changed} />`
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`
-          : html`<${History} channel=${channel} /><${Trends} channel=${channel.code} span=${query.value.span} onSpan=${(span) => setQuery({ span }, { replace: true })} />`}
+          : html`<${History} channel=${channel} /><${Trends} channel=${channel.code} span=${query.value.span}
+            onSpan=${(span) => setQuery({ span }, { replace: true })} />`}
     ${query.value.golive && channel.network === 'sandbox' && html`<${GoLive} channel=${channel} changed=${changed} />`}`;
 }
 
 // The sentence that a support person would say.
-const Lead = ({ of: channel }) => html`${t(`is.${channel.status}`, { time: html`<${Time} at=${channel.since} ago />` })} <${Reason} text=${channel.reason} />${
+const Lead = ({ of: channel }) => html`${t(`is.${channel.status}`, { time: html`<${Time} at=${channel.since} ago />` })} <${Reason}
+  text=${channel.reason} />${
   channel.restricted_until && html` ${t('restricted', { time: html`<${Time} at=${channel.restricted_until} />` })}`}${
-  channel.waiting > 0 && html` <a href=${href('/messages', { channel: channel.code, q: 'status:pending' })}>${t('waits', { n: channel.waiting })}</a>`}`;
+  channel.waiting > 0 && html` <a href=${href('/messages', { channel: channel.code, q: 'status:pending' })}>
+    ${t('waits', { n: channel.waiting })}</a>`}`;
 
 const unpaired = ['SCAN_QR_CODE', 'LOGGED_OUT', 'FAILED'];
 
 function Actions({ of: channel, changed, pairing }) {
   const { code } = channel;
   const post = (verb) => async () => {
-    if (verb === 'stop' && !await confirm({ title: t('stopTitle', { code }), text: t('stopText'), action: t('stop'), danger: true })) return;
+    if (verb === 'stop' && !await confirm({ title: t('stopTitle', { code }), text: t('stopText'), action: t('stop'),
+      danger: true })) return;
     await api.post(`/manage/channels/${code}/${verb}`);
     await changed();
   };
   const sandbox = channel.network === 'sandbox';
   return html`<${AsCode} request=${{ path: `/api/manage/channels/${code}` }} />
-    ${channel.enabled ? html`<${Button} key="stop" need="operator" icon="stop" onClick=${post('stop')}>${t('stop')}<//>` : html`<${Button} key="start" need="operator" icon="play" onClick=${post('start')}>${t('start')}<//>`}
-    ${sandbox && !pairing && html`<${Button} need="operator" kind="primary" icon="bolt" onClick=${() => setQuery({ golive: 1 })}>${t('goLive')}<//>`}
-    ${!pairing && unpaired.includes(channel.status) && html`<${Button} need="operator" kind="primary" icon="qr" href=${href(`/channels/${code}/pair`)}>${t('pair')}<//>`}`;
+    ${channel.enabled ? html`<${Button} key="stop" need="operator" icon="stop" onClick=${post('stop')}>${t('stop')}<//>`
+      : html`<${Button} key="start" need="operator" icon="play" onClick=${post('start')}>${t('start')}<//>`}
+    ${sandbox && !pairing && html`<${Button} need="operator" kind="primary" icon="bolt" onClick=${() => setQuery({ golive: 1 })}>
+      ${t('goLive')}<//>`}
+    ${!pairing && unpaired.includes(channel.status) &&
+      html`<${Button} need="operator" kind="primary" icon="qr" href=${href(`/channels/${code}/pair`)}>${t('pair')}<//>`}`;
 }
 
 // Facts that the network does not provide are left out.
@@ -96,9 +109,11 @@ function Evidence({ of: channel }) {
   ];
   return html`<dl class="evidence" aria-label=${t('evidence')}>
     ${facts.map(([name, at]) => html`<div key=${name} data-t=${`evidence-${name}`}><dt>${t(name)}</dt>
-      <dd title=${at ? full(at) : undefined}>${at ? name === 'connected' ? t('openFor', { time: since(at) }) : core('ago', { time: since(at) }) : t('never')}</dd></div>`)}
+      <dd title=${at ? full(at) : undefined}>${at ? name === 'connected' ? t('openFor', { time: since(at) })
+        : core('ago', { time: since(at) }) : t('never')}</dd></div>`)}
     <div><dt>${t('waiting')}</dt><dd>${num(channel.waiting)}</dd></div>
-    <div><dt>${t('day')}</dt><dd>${num(channel.sent_24h)} / <span class=${channel.failed_24h ? 'some-failed' : ''}>${num(channel.failed_24h)}</span></dd></div>
+    <div><dt>${t('day')}</dt><dd>${num(channel.sent_24h)} / <span class=${channel.failed_24h ? 'some-failed' : ''}>
+      ${num(channel.failed_24h)}</span></dd></div>
   </dl>`;
 }
 
@@ -112,7 +127,9 @@ const first = 50; // entries that are listed unless all are wanted
 export function History({ channel }) {
   const [all, setAll] = useState(false);
   const days = periods.includes(query.value.days) ? query.value.days : '1';
-  const load = useLoad(async () => ({ days, entries: (await api.get(`/manage/channels/${channel.code}/timeline`, { query: { days } })).data }), [days, channel.status, channel.since]);
+  const load = useLoad(async () =>
+    ({ days, entries: (await api.get(`/manage/channels/${channel.code}/timeline`, { query: { days } })).data }),
+    [days, channel.status, channel.since]);
   const to = now.value;
   // A young channel has no earlier status: its bar begins with it.
   const from = Math.min(to - 60_000, Math.max(to - (load.data?.days ?? days) * 86_400_000, Date.parse(channel.created_at)));
@@ -124,15 +141,24 @@ export function History({ channel }) {
   const unknown = Math.max(0, to - from - known);
   const short = to - from < 2 * 86_400_000;
   const ends = [from, to].map((at) => `${day(at)}${short ? ` ${clock(at).slice(0, 5)}` : ''}`);
-  return html`<${Card} title=${t('history')} actions=${html`<div class="chips" role="group" aria-label=${t('days')}>${periods.map((n) => html`
-      <button key=${n} type="button" class="chip" aria-pressed=${String(n === days)} onClick=${() => setQuery({ days: n === '1' ? null : n }, { replace: true })}>${t(`days.${n}`)}</button>`)}</div>`}>
-    ${load.error ? html`<${Failed} load=${load} />` : !load.data ? html`<${Loading} rows=${3} />` : !spans.length ? html`<p class="muted">${t('noHistory')}</p>` : html`
-      <div><${Timeline} label=${words} spans=${spans.map((span) => ({ ...span, text: reasonText(span.text) }))} from=${from} to=${to} /><div class="spread plot-axis"><span>${ends[0]}</span><span>${ends[1]}</span></div></div>
-      <ul class="legend">${totals.map(([status, ms]) => html`<li key=${status}><${ChannelStatus} status=${status} /> <b>${percent(ms, known)}</b> ${duration(ms)}</li>`)}${unknown > (to - from) / 200 && html`<li><i class="swatch unknown" aria-hidden="true" />${t('unknown')} ${duration(unknown)}</li>`}</ul>
+  return html`<${Card} title=${t('history')}
+    actions=${html`<div class="chips" role="group" aria-label=${t('days')}>${periods.map((n) => html`
+      <button key=${n} type="button" class="chip" aria-pressed=${String(n === days)}
+        onClick=${() => setQuery({ days: n === '1' ? null : n }, { replace: true })}>${t(`days.${n}`)}</button>`)}</div>`}>
+    ${load.error ? html`<${Failed} load=${load} />` : !load.data ? html`<${Loading} rows=${3} />` : !spans.length
+      ? html`<p class="muted">${t('noHistory')}</p>` : html`
+      <div><${Timeline} label=${words} spans=${spans.map((span) => ({ ...span, text: reasonText(span.text) }))} from=${from} to=${to} />
+        <div class="spread plot-axis"><span>${ends[0]}</span><span>${ends[1]}</span></div></div>
+      <ul class="legend">${totals.map(([status, ms]) => html`<li key=${status}><${ChannelStatus} status=${status} /> <b>
+        ${percent(ms, known)}</b> ${duration(ms)}</li>`)}
+        ${unknown > (to - from) / 200 && html`<li><i class="swatch unknown" aria-hidden="true" />
+        ${t('unknown')} ${duration(unknown)}</li>`}</ul>
       ${spans.some((span) => span.to > from && span.to - span.from < (to - from) / 150) && html`<p class="hint">${t('widened')}</p>`}
       <ol class="history">${list.slice(0, all ? undefined : first).map((span) => html`<li key=${span.from}>
-        <${Time} at=${new Date(span.from).toISOString()} /><${ChannelStatus} status=${span.status} /><span class="grow"><${Reason} text=${span.text} /></span>
-        <span class="muted">${span.open ? t('goesOn', { time: duration(to - span.from) }) : duration(span.to - span.from)}</span></li>`)}</ol>
+        <${Time} at=${new Date(span.from).toISOString()} /><${ChannelStatus} status=${span.status} /><span class="grow">
+          <${Reason} text=${span.text} /></span>
+        <span class="muted">${span.open ? t('goesOn', { time: duration(to - span.from) }) : duration(span.to - span.from)}</span>
+          </li>`)}</ol>
       ${list.length > first && !all && html`<${Button} kind="quiet" onClick=${() => setAll(true)}>${t('older', { n: list.length })}<//>`}`}
   <//>`;
 }
@@ -170,12 +196,15 @@ export function GoLive({ channel, changed }) {
   const name = html`<code>${code}</code>`;
   return html`<${Dialog} wide open title=${t('live', { code })} onClose=${() => setQuery({ golive: null })}>
     <div class="grid2">
-      <section><h3>${t('changes')}</h3><ul class="dots">${[1, 2, 3, 4].map((n) => html`<li key=${n}>${t(`change.${n}`)}</li>`)}</ul></section>
-      <section><h3>${t('stays')}</h3><ul class="dots">${[1, 2, 3].map((n) => html`<li key=${n}>${t(`stay.${n}`, { code: name })}</li>`)}</ul></section>
+      <section><h3>${t('changes')}</h3><ul class="dots">${[1, 2, 3, 4].map((n) => html`<li key=${n}>${t(`change.${n}`)}</li>`)}
+        </ul></section>
+      <section><h3>${t('stays')}</h3><ul class="dots">${[1, 2, 3].map((n) => html`<li key=${n}>${t(`stay.${n}`, { code: name })}</li>`)}
+        </ul></section>
     </div>
     <${Form} form=${form}>
       <${WhoMay} form=${form} name="allow" autofocus />
-      <div class="row"><${Submit} need="operator" form=${form}>${t('goLive')}<//><${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${code}/go-live`, body: wanted(form.values) }} /></div>
+      <div class="row"><${Submit} need="operator" form=${form}>${t('goLive')}<//>
+        <${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${code}/go-live`, body: wanted(form.values) }} /></div>
     <//>
   <//>`;
 }

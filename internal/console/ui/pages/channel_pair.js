@@ -19,7 +19,8 @@ const t = texts('pairing');
 const slowAfter = 5; // seconds until it is said that this takes longer than usual
 const stuckAfter = 15; // and until the checks run
 
-const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wrongCode', passkey: 'passkey', timeout: 'timeout', failed: 'refused' };
+const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wrongCode', passkey: 'passkey', timeout: 'timeout',
+  failed: 'refused' };
 
 /** The one state of a channel and its latest step of pairing. */
 function toState({ network, status, number: linked }, pairing) {
@@ -51,20 +52,26 @@ export function PairPanel({ channel, goLive }) {
   };
   const state = toState(channel, pairing);
   const who = html`<${Who} number=${channel.number} />`;
-  const retry = html`<${Button} kind="primary" icon="refresh" onClick=${() => begin(asked)}>${t(state === 'refused' ? 'again' : 'newCodes')}<//>`;
+  const retry = html`<${Button} kind="primary" icon="refresh" onClick=${() => begin(asked)}>
+    ${t(state === 'refused' ? 'again' : 'newCodes')}<//>`;
   const typed = html`<${ByCode} channel=${channel} begin=${begin} last=${asked.number} />`;
   const both = html`<${Ways} channel=${channel} begin=${begin} last=${asked.number} />`;
-  const toType = () => ({ body: html`<p class="row"><output class="pair-typed" data-t="pairing-code">${pairing.code}</output><${Copy} text=${pairing.code} what=${t('codeWhat')} /></p><${Countdown} of=${pairing} /><${Steps} last="3code" />`, ways: html`<${ByQR} begin=${begin} />` });
+  const toType = () => ({ body: html`<p class="row"><output class="pair-typed" data-t="pairing-code">${pairing.code}</output>
+    <${Copy} text=${pairing.code} what=${t('codeWhat')} /></p><${Countdown} of=${pairing} /><${Steps} last="3code" />`,
+    ways: html`<${ByQR} begin=${begin} />` });
   const shown = {
     sandbox: () => ({ hint: t('sandboxHint'), action: html`<${Button} kind="primary" icon="bolt" onClick=${goLive}>${t('goLive')}<//>` }),
-    sandboxOut: () => ({ hint: t('sandboxOutHint'), action: html`<${Button} kind="primary" icon="link" onClick=${() => begin({})}>${t('pairAgain')}<//>` }),
-    stopped: () => ({ hint: t('stoppedHint'), action: html`<${Button} kind="primary" icon="play" onClick=${() => api.post(`/manage/channels/${code}/start`)}>${t('start')}<//>` }),
+    sandboxOut: () => ({ hint: t('sandboxOutHint'), action: html`<${Button} kind="primary" icon="link" onClick=${() => begin({})}>
+      ${t('pairAgain')}<//>` }),
+    stopped: () => ({ hint: t('stoppedHint'),
+      action: html`<${Button} kind="primary" icon="play" onClick=${() => api.post(`/manage/channels/${code}/start`)}>${t('start')}<//>` }),
     ready: () => ({ hint: t('readyHint'), ways: both }),
     loggedOut: () => ({ hint: html`<${Reason} text=${channel.reason} />`, ways: both }),
     connecting: () => ({ hint: html`<${Reason} text=${channel.reason} /> ${t('connectingHint')}` }),
     lost: () => ({ hint: t('lostHint') }),
     starting: () => ({ body: html`<${Starting} since=${pairing.at} />` }),
-    qr: () => ({ body: html`<div class="pair-code"><${QR} rows=${pairing.qr} label=${t('qrImage')} /><div class="stack"><${Countdown} of=${pairing} /><${Steps} last="3" /></div></div>`, ways: typed }),
+    qr: () => ({ body: html`<div class="pair-code"><${QR} rows=${pairing.qr} label=${t('qrImage')} /><div class="stack">
+      <${Countdown} of=${pairing} /><${Steps} last="3" /></div></div>`, ways: typed }),
     code: toType,
     wrongCode: () => ({ hint: t('wrongCodeHint'), ...toType() }),
     scanned: () => ({ hint: t('syncingHint') }),
@@ -74,16 +81,19 @@ export function PairPanel({ channel, goLive }) {
     refused: () => ({ hint: html`<${Reason} text=${pairing?.reason || channel.reason} />`, action: retry, ways: both }),
     working: () => ({ hint: t('workingHint'), body: html`<${TestMessage} channel=${channel} />` }),
   }[state]();
-  const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', wrongCode: 'warn', lost: 'warn', timeout: 'clock', qr: 'qr', code: 'otp' };
+  const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', wrongCode: 'warn', lost: 'warn',
+    timeout: 'clock', qr: 'qr', code: 'otp' };
   return html`<div class="grid2 pair" data-state=${state}>
     <${Card}>
-      <div role="status" class="pair-state"><h2><${Icon} name=${icons[state] || 'phone'} size=${20} /><span>${t(state, { who })}</span></h2></div>
+      <div role="status" class="pair-state"><h2><${Icon} name=${icons[state] || 'phone'} size=${20} /><span>${t(state, { who })}
+        </span></h2></div>
       ${shown.hint && html`<p class="muted">${shown.hint}</p>`}
       ${shown.body}
       ${shown.action && html`<div class="row">${shown.action}</div>`}
       ${shown.ways}
     <//>
-    ${!['sandbox', 'sandboxOut', 'stopped', 'working', 'connecting', 'scanned', 'syncing'].includes(state) && html`<${OwnerLink} channel=${channel} />`}
+    ${!['sandbox', 'sandboxOut', 'stopped', 'working', 'connecting', 'scanned', 'syncing'].includes(state) &&
+      html`<${OwnerLink} channel=${channel} />`}
   </div>`;
 }
 
@@ -111,17 +121,21 @@ function ByCode({ channel, begin, last }) {
   const form = useForm({ number: last || (channel.number && phone(channel.number)) }, begin);
   return html`<section class="pair-way"><h3>${t('byCode')}</h3><p class="hint">${t('byCodeHint')}</p>
     <${Form} form=${form}>
-      <${Field} form=${form} name="number" label=${t('number')} hint=${t('numberHint')} type="tel" autocomplete="tel" placeholder="+62 812-3456-7890" />
-      <div class="row"><${Submit} form=${form} kind="">${t('getCode')}<//><${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${channel.code}/pair`, body: form.values }} /></div>
+      <${Field} form=${form} name="number" label=${t('number')} hint=${t('numberHint')} type="tel" autocomplete="tel"
+        placeholder="+62 812-3456-7890" />
+      <div class="row"><${Submit} form=${form} kind="">${t('getCode')}<//>
+        <${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${channel.code}/pair`, body: form.values }} /></div>
     <//></section>`;
 }
 
 function Countdown({ of: { step, at, expires_at: until, n, of } }) {
   const left = duration(Math.max(0, Math.ceil((Date.parse(until) - useSecond()) / 1000)) * 1000);
-  return html`<p class="row pair-left"><${Ring} until=${until} total=${(Date.parse(until) - Date.parse(at)) / 1000} /><span>${step === 'qr' ? t('qrLeft', { n, of, left }) : t('codeLeft', { left })}</span></p>`;
+  return html`<p class="row pair-left"><${Ring} until=${until} total=${(Date.parse(until) - Date.parse(at)) / 1000} /><span>
+    ${step === 'qr' ? t('qrLeft', { n, of, left }) : t('codeLeft', { left })}</span></p>`;
 }
 
-const Steps = ({ last }) => html`<ol class="pair-steps">${[['settings', '1'], ['link', '2'], [last === '3' ? 'qr' : 'otp', last]].map(([icon, key]) => html`
+const Steps = ({ last }) => html`<ol class="pair-steps">
+  ${[['settings', '1'], ['link', '2'], [last === '3' ? 'qr' : 'otp', last]].map(([icon, key]) => html`
   <li key=${key}><i aria-hidden="true"><${Icon} name=${icon} /></i><span>${t(`step.${key}`)}</span></li>`)}</ol>`;
 
 function Starting({ since }) {
@@ -134,8 +148,11 @@ function Starting({ since }) {
 function Finding() {
   const load = useLoad(() => api.get('/manage/doctor'));
   if (!load.data) return html`<p class="muted">${t('slow')}</p>`;
-  const found = load.data.data.findings.filter((finding) => finding.level !== 'ok' && /^(whatsapp|clock|data|server|nodes)/.test(finding.name));
-  return html`<${Note} kind="warn" title=${t('stuck')}>${found.length ? html`<ul>${found.map(({ name, sentence, remedy }) => html`<li key=${name + sentence}><bdi>${sentence}</bdi> ${remedy && html`<code>${remedy}</code>`}</li>`)}</ul>` : t('noFinding')}<//>`;
+  const found = load.data.data.findings.filter((finding) => finding.level !== 'ok' &&
+    /^(whatsapp|clock|data|server|nodes)/.test(finding.name));
+  return html`<${Note} kind="warn" title=${t('stuck')}>
+    ${found.length ? html`<ul>${found.map(({ name, sentence, remedy }) => html`<li key=${name + sentence}><bdi>${sentence}
+      </bdi> ${remedy && html`<code>${remedy}</code>`}</li>`)}</ul>` : t('noFinding')}<//>`;
 }
 
 function TestMessage({ channel }) {
@@ -145,7 +162,9 @@ function TestMessage({ channel }) {
   });
   const wanted = (values) => ({ contact_id: `${number(values.contact_id)}@c.us`, message: t('testText') });
   return html`<${Form} form=${form}><${Field} form=${form} name="contact_id" label=${t('testTo')} type="tel" autocomplete="off" />
-    <div class="row"><${Submit} form=${form}>${t('sendTest')}<//><${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: { 'X-Channel': channel.code }, body: wanted(form.values) }} /></div><//>`;
+    <div class="row"><${Submit} form=${form}>${t('sendTest')}<//>
+      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: { 'X-Channel': channel.code },
+        body: wanted(form.values) }} /></div><//>`;
 }
 
 // A pairing link for the owner of the phone: to copy, to scan, or to send with a text in their language.
@@ -157,7 +176,8 @@ export function OwnerLink({ channel }) {
   return html`<${Card} title=${t('owner')}>
     <p class="muted">${t('ownerText')}</p>
     ${link && html`<${Link} link=${link} name=${channel.name} />`}
-    <div class="row"><${Button} icon="link" onClick=${make}>${t(link ? 'anotherLink' : 'makeLink')}<//><${AsCode} request=${{ method: 'POST', path: `/api${path}` }} /></div>
+    <div class="row"><${Button} icon="link" onClick=${make}>${t(link ? 'anotherLink' : 'makeLink')}<//>
+      <${AsCode} request=${{ method: 'POST', path: `/api${path}` }} /></div>
   <//>`;
 }
 
@@ -171,10 +191,12 @@ function Link({ link: { url, expires_at: until, qr }, name }) {
     <p class="muted">${t('linkLeft', { left: html`<${Left} until=${until} />` })}</p>
     ${qr?.length > 0 && html`<${QR} rows=${qr} label=${t('linkQR')} size=${200} />`}
     <div class="row nowrap"><label for=${id} class="label">${t('mailIn')}</label>
-      <select id=${id} value=${language} onChange=${(event) => setLanguage(event.target.value)}>${Object.entries(languages).map(([code, label]) => html`
+      <select id=${id} value=${language} onChange=${(event) => setLanguage(event.target.value)}>
+        ${Object.entries(languages).map(([code, label]) => html`
         <option key=${code} value=${code} selected=${code === language}>${label}</option>`)}</select></div>
     ${mail && html`<${Code} wrap text=${mail('message', values)} what=${t('mail')} />
-      <p><a href=${`mailto:?subject=${encodeURIComponent(mail('subject', values))}&body=${encodeURIComponent(mail('message', values))}`}>${t('openMail')}</a></p>`}
+      <p><a href=${`mailto:?subject=${encodeURIComponent(mail('subject', values))}&body=${encodeURIComponent(mail('message', values))}`}>
+        ${t('openMail')}</a></p>`}
   </div>`;
 }
 
@@ -188,7 +210,8 @@ export function QR({ rows, label, size = 288 }) {
   rows.forEach((row, y) => {
     for (const run of row.matchAll(/1+/g)) path += `M${run.index + quiet} ${y + quiet}h${run[0].length}v1h-${run[0].length}z`;
   });
-  return html`<svg class="qr" width=${size} height=${size} viewBox="0 0 ${side} ${side}" role="img" aria-label=${label} shape-rendering="crispEdges">
+  return html`<svg class="qr" width=${size} height=${size} viewBox="0 0 ${side} ${side}" role="img" aria-label=${label}
+    shape-rendering="crispEdges">
     <rect width=${side} height=${side} fill="#fff" /><path d=${path} fill="#000" />
   </svg>`;
 }

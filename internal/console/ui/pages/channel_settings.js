@@ -26,8 +26,10 @@ export function Settings({ channel, changed }) {
   const { name, settings, labels } = channel;
   const retention = settings.retention == null ? '' : String(seconds(settings.retention));
   const form = useForm({
-    name, labels: labels.join(', '), 'settings.pace': settings.pace ? String(seconds(settings.pace)) : '', 'settings.ttl': settings.ttl ? String(seconds(settings.ttl) / 3600) : '',
-    'settings.retention': retention, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || []).map(phone).join('\n'),
+    name, labels: labels.join(', '), 'settings.pace': settings.pace ? String(seconds(settings.pace)) : '', 'settings.ttl': settings.ttl
+      ? String(seconds(settings.ttl) / 3600) : '',
+    'settings.retention': retention, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || [])
+      .map(phone).join('\n'),
   }, async (values) => {
     requireNumbers(values, 'settings.allow_only');
     await api.patch(`/manage/channels/${channel.code}`, wanted(values));
@@ -41,15 +43,18 @@ export function Settings({ channel, changed }) {
     <${Field} form=${form} name="settings.pace" label=${t('pace')} hint=${t('paceHint')} inputmode="decimal" autocomplete="off" />
     <${Field} form=${form} name="settings.ttl" label=${t('ttl')} hint=${t('ttlHint')} inputmode="decimal" autocomplete="off" />
     <${Field} form=${form} name="settings.retention" label=${t('retention')} type="select"
-      options=${[['', t('keep.ever')], ['0', t('keep.none')], ...choices.map((s) => [String(s), t('keep.for', { time: duration(s * 1000) })])]} />
+      options=${[['', t('keep.ever')], ['0', t('keep.none')],
+        ...choices.map((s) => [String(s), t('keep.for', { time: duration(s * 1000) })])]} />
     <${WhoMay} form=${form} name="settings.allow_only" />
-    <div class="row"><${Submit} need="operator" form=${form}>${core('save')}<//><${AsCode} request=${{ method: 'PATCH', path: `/api/manage/channels/${channel.code}`, body: wanted(form.values) }} /></div>
+    <div class="row"><${Submit} need="operator" form=${form}>${core('save')}<//>
+      <${AsCode} request=${{ method: 'PATCH', path: `/api/manage/channels/${channel.code}`, body: wanted(form.values) }} /></div>
   <//><//>`;
 }
 
 // Settings are sent as a whole: a missing one is reset to its default. The server validates them.
 function wanted(values) {
-  const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text && { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
+  const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text &&
+    { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
   return {
     name: values.name,
     labels: toLabels(values.labels),
@@ -68,11 +73,13 @@ const contact = (text) => (/^[\d\s+().-]+$/.test(text) ? `${text.replace(/\D/g, 
 export function WhoMay({ form, name, ...rest }) {
   return html`
     <${Field} form=${form} name="who" type="radio" label=${t('who')} options=${[['only', t('who.only')], ['all', t('who.all')]]} />
-    ${form.values.who === 'only' && html`<${Field} form=${form} name=${name} type="textarea" label=${t('numbers')} hint=${t('numbersHint')} placeholder="+62 812-3456-7890" inputmode="tel" class="mono" ...${rest} />`}`;
+    ${form.values.who === 'only' && html`<${Field} form=${form} name=${name} type="textarea" label=${t('numbers')} hint=${t('numbersHint')}
+      placeholder="+62 812-3456-7890" inputmode="tel" class="mono" ...${rest} />`}`;
 }
 
 export function requireNumbers(values, name) {
-  if (values.who === 'only' && !numbers(values[name]).length) throw Object.assign(new Error(t('noNumbers')), { errors: { [name]: [t('noNumbers')] } });
+  if (values.who === 'only' && !numbers(values[name]).length) throw Object.assign(new Error(t('noNumbers')),
+    { errors: { [name]: [t('noNumbers')] } });
 }
 
 export function Danger({ channel, changed }) {
@@ -91,10 +98,12 @@ export function Danger({ channel, changed }) {
     go('/channels', { channel: null });
     await reloadChannels();
   };
-  const row = (act, run, request) => html`<div class="danger-row"><div class="grow"><h2>${t(act)}</h2><p class="muted">${t(`${act}Text`)}</p></div>
+  const row = (act, run, request) => html`<div class="danger-row"><div class="grow"><h2>${t(act)}</h2><p class="muted">
+    ${t(`${act}Text`)}</p></div>
     <div class="row"><${AsCode} request=${request} /><${Button} kind="danger" onClick=${run}>${t(act)}<//></div></div>`;
   return html`<${Card} class="danger">
-    ${channel.number && channel.status !== 'LOGGED_OUT' && row('logout', logout, { method: 'POST', path: `/api/manage/channels/${code}/logout` })}
+    ${channel.number && channel.status !== 'LOGGED_OUT' &&
+      row('logout', logout, { method: 'POST', path: `/api/manage/channels/${code}/logout` })}
     ${row('delete', remove, { method: 'DELETE', path: `/api/manage/channels/${code}` })}
   <//>`;
 }

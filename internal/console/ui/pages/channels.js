@@ -44,19 +44,26 @@ export default function Page() {
   const clear = () => setQuery({ status: null, q: null, label: null, channel: null, cursor: null });
   const empty = filtered || cursor ? html`<${Empty} title=${t('noMatch')}><${Button} onClick=${clear}>${t('clear')}<//><//>`
     : html`<${Empty} icon="channels" title=${t('none')} text=${t('noneText')}>
-        <${Button} need="operator" kind="primary" onClick=${make('sandbox')}>${t('newSandbox')}<//><${Button} need="operator" onClick=${make('whatsapp')}>${t('newWhatsApp')}<//><//>`;
+        <${Button} need="operator" kind="primary" onClick=${make('sandbox')}>${t('newSandbox')}<//>
+          <${Button} need="operator" onClick=${make('whatsapp')}>${t('newWhatsApp')}<//><//>`;
   const desc = sort.startsWith('-');
   const order = { id: sort.replace('-', '') || 'attention', desc };
   const onSort = (next) => setQuery({ sort: next && next.id !== 'attention' ? `${next.desc ? '-' : ''}${next.id}` : null, cursor: null });
-  const request = { path: `/api/manage/channels?${new URLSearchParams(Object.entries({ ...asked, limit: perPage, cursor }).filter(([, value]) => value))}` };
+  const request = { path: `/api/manage/channels?${new URLSearchParams(Object.entries({ ...asked, limit: perPage, cursor })
+    .filter(([, value]) => value))}` };
   return html`
     <${Head} title=${core('page.channels')} lead=${meta ? lead(meta) : '\u00a0'} actions=${html`
       <${AsCode} request=${request} /><${Button} need="operator" kind="primary" icon="plus" onClick=${make('sandbox')}>${t('new')}<//>`} />
-    ${meta && !alone && (meta.total > 0 || filtered) && html`<${Filters} meta=${meta} status=${status} q=${q} label=${label} moved=${moved} arrange=${arrange} />`}
+    ${meta && !alone && (meta.total > 0 || filtered) &&
+      html`<${Filters} meta=${meta} status=${status} q=${q} label=${label} moved=${moved} arrange=${arrange} />`}
     <${Bulk} picked=${picked} results=${results} asked=${asked} total=${meta?.total} onDone=${load.reload} />
     ${!meta && !load.error && html`<${Loading} rows=${8} />`}
-    <div class="channel-table" ref=${box}>${(meta || load.error) && html`<${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code} rowHref=${(row) => href(`/channels/${row.code}`)}
-      selection=${hasRole('operator') ? picked : undefined} sort=${order} onSort=${onSort} columns=${columns(results, rows?.some((row) => row.labels.length), meta?.networks?.sandbox && meta.networks.whatsapp)} empty=${empty} />`}</div>
+    <div class="channel-table" ref=${box}>
+      ${(meta || load.error) && html`<${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code}
+        rowHref=${(row) => href(`/channels/${row.code}`)}
+      selection=${hasRole('operator') ? picked : undefined} sort=${order} onSort=${onSort}
+        columns=${columns(results, rows?.some((row) => row.labels.length), meta?.networks?.sandbox && meta.networks.whatsapp)}
+        empty=${empty} />`}</div>
     <${Pages} rows=${rows} meta=${meta} cursor=${cursor} about=${JSON.stringify(asked)} />
     <${Deletions} of=${all} />
     <${NewChannel} />`;
@@ -68,7 +75,8 @@ function Deletions({ of }) {
   const running = data?.filter((one) => one.state === 'running') || [];
   if (!running.length) return null;
   return html`<section class="deletions muted" aria-label=${t('deletions')}>${running.map((one) => html`<p key=${one.id} role="status">
-    ${one.messages_left === null ? t('deleting', { code: one.code }) : t('deletingLeft', { code: one.code, n: one.messages_left })} ${one.problem}</p>`)}</section>`;
+    ${one.messages_left === null ? t('deleting', { code: one.code })
+      : t('deletingLeft', { code: one.code, n: one.messages_left })} ${one.problem}</p>`)}</section>`;
 }
 
 // The picked channel alone, as a list.
@@ -85,7 +93,8 @@ async function only(code) {
 
 // One page of the list.
 const useChannels = (asked, cursor, about) => useLoad(async () => {
-  const { data, meta } = selected.peek() ? await only(selected.peek()) : await api.get('/manage/channels', { query: { ...asked, limit: perPage, cursor } });
+  const { data, meta } = selected.peek() ? await only(selected.peek())
+    : await api.get('/manage/channels', { query: { ...asked, limit: perPage, cursor } });
   addChannels(data);
   return { data, meta, about };
 }, [about, now.value - (now.value % every)], { on: ['channel.status'] });
@@ -113,7 +122,9 @@ function useStableOrder(rows, about, box) {
   if (codes && !same && (order.current.about !== about || !used)) order.current = { about, codes };
   const moved = Boolean(codes) && order.current.codes?.join() !== codes.join();
   const by = new Map(rows?.map((row) => [row.code, row]));
-  const list = useMemo(() => rows && (moved ? [...order.current.codes.map((code) => by.get(code)).filter(Boolean), ...rows.filter((row) => !order.current.codes.includes(row.code))] : rows), [rows, moved]);
+  const list = useMemo(() => rows &&
+    (moved ? [...order.current.codes.map((code) => by.get(code)).filter(Boolean),
+      ...rows.filter((row) => !order.current.codes.includes(row.code))] : rows), [rows, moved]);
   return [list, moved, () => { order.current = {}; redraw((n) => n + 1); }];
 }
 
@@ -134,15 +145,21 @@ function Pages({ rows, meta, cursor, about }) {
 function Filters({ meta, status, q, label, moved, arrange }) {
   const counts = meta.statuses;
   const names = Object.keys(urgency).filter((name) => counts[name] || name === status);
-  const chip = (name, words, n) => html`<button key=${name} type="button" class="chip" aria-pressed=${String(status === name)} onClick=${() => setQuery({ status: status === name ? null : name, cursor: null })}>
+  const chip = (name, words, n) =>
+    html`<button key=${name} type="button" class="chip" aria-pressed=${String(status === name)}
+      onClick=${() => setQuery({ status: status === name ? null : name, cursor: null })}>
     ${words} <span class="count">${num(n)}</span></button>`;
   const labels = meta.labels.some((one) => one.label === label) || !label ? meta.labels : [{ label, channels: 0 }, ...meta.labels];
   return html`<div class="spread channel-filters">
-    <div class="chips" role="group" aria-label=${t('byStatus')}>${chip('', t('all'), Object.values(counts).reduce((sum, n) => sum + n, 0))}${names.map((name) => chip(name, core(`channel.${name}`), counts[name] || 0))}</div>
+    <div class="chips" role="group" aria-label=${t('byStatus')}>${chip('', t('all'), Object.values(counts).reduce((sum, n) => sum + n, 0))}
+      ${names.map((name) => chip(name, core(`channel.${name}`), counts[name] || 0))}</div>
     <div class="row">
       ${moved && html`<${Button} small kind="quiet" icon="up" onClick=${arrange}>${t('moved')}<//>`}
-      ${labels.length > 0 && html`<select aria-label=${t('byLabel')} value=${label} onChange=${(event) => setQuery({ label: event.target.value, cursor: null })}>
-        <option value="">${t('anyLabel')}</option>${labels.map((one) => html`<option key=${one.label} value=${one.label} selected=${one.label === label}>${one.label} (${num(one.channels)})</option>`)}</select>`}
+      ${labels.length > 0 && html`<select aria-label=${t('byLabel')} value=${label}
+        onChange=${(event) => setQuery({ label: event.target.value, cursor: null })}>
+        <option value="">${t('anyLabel')}</option>
+          ${labels.map((one) => html`<option key=${one.label} value=${one.label} selected=${one.label === label}>
+            ${one.label} (${num(one.channels)})</option>`)}</select>`}
       <${Search} q=${q} />
     </div>
   </div>`;
@@ -162,37 +179,51 @@ function Search({ q }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => find(value), 200);
   };
-  return html`<label class="find"><${Icon} name="search" size=${16} /><input type="search" data-search aria-label=${t('search')} placeholder=${t('search')} value=${text} maxlength="100"
+  return html`<label class="find"><${Icon} name="search" size=${16} /><input type="search" data-search aria-label=${t('search')}
+    placeholder=${t('search')} value=${text} maxlength="100"
     onInput=${type} onKeyDown=${(event) => event.key === 'Enter' && find(event.target.value)} /></label>`;
 }
 
 const columns = (results, labelled, mixed) => [
-  { id: 'attention', label: t('status'), card: 'status', sort: true, cell: (row) => html`<${ChannelStatus} status=${row.status} reason=${row.reason} /><span class="sr"> ${row.code}</span>${row.restricted_until && html` <${Badge} tone="bad">${t('restricted')}<//>`}` },
-  ...(results.value.size ? [{ id: 'result', label: t('result'), card: 'meta', class: 'channel-result', cell: (row) => html`<${Result} of=${results.value.get(row.code)} />` }] : []),
-  { id: 'code', label: t('code'), card: 'title', sort: true, class: 'channel-code', cell: (row) => html`<span class="row nowrap"><span class="mono clip" title=${row.code}>${row.code}</span><${Copy} text=${row.code} what=${row.code} /></span>` },
-  { id: 'name', label: t('name'), card: 'text', sort: true, class: 'channel-name', cell: (row) => html`<bdi class="clip">${mask(row.name)}</bdi>` },
-  ...(labelled ? [{ id: 'labels', label: t('labels'), card: 'meta', class: 'channel-labels', cell: (row) => html`<${Labels} of=${row.labels} />` }] : []),
+  { id: 'attention', label: t('status'), card: 'status', sort: true,
+    cell: (row) => html`<${ChannelStatus} status=${row.status} reason=${row.reason} /><span class="sr"> ${row.code}</span>
+      ${row.restricted_until && html` <${Badge} tone="bad">${t('restricted')}<//>`}` },
+  ...(results.value.size ? [{ id: 'result', label: t('result'), card: 'meta', class: 'channel-result',
+    cell: (row) => html`<${Result} of=${results.value.get(row.code)} />` }] : []),
+  { id: 'code', label: t('code'), card: 'title', sort: true, class: 'channel-code',
+    cell: (row) => html`<span class="row nowrap"><span class="mono clip" title=${row.code}>${row.code}</span>
+      <${Copy} text=${row.code} what=${row.code} /></span>` },
+  { id: 'name', label: t('name'), card: 'text', sort: true, class: 'channel-name',
+    cell: (row) => html`<bdi class="clip">${mask(row.name)}</bdi>` },
+  ...(labelled ? [{ id: 'labels', label: t('labels'), card: 'meta', class: 'channel-labels',
+    cell: (row) => html`<${Labels} of=${row.labels} />` }] : []),
   ...(mixed ? [{ id: 'network', label: t('network'), class: 'channel-network', cell: (row) => html`<${Network} of=${row} />` }] : []),
-  { id: 'number', label: t('number'), card: 'meta', class: 'channel-number', sort: true, cell: (row) => (row.number ? html`<${Who} number=${row.number} />` : html`<span class="hide-small">–</span>`) },
+  { id: 'number', label: t('number'), card: 'meta', class: 'channel-number', sort: true,
+    cell: (row) => (row.number ? html`<${Who} number=${row.number} />` : html`<span class="hide-small">–</span>`) },
   { id: 'since', label: t('since'), card: 'when', sort: true, cell: (row) => html`<${Short} at=${row.since} />` },
-  { id: 'last_inbound_at', label: t('inbound'), class: 'channel-inbound', sort: true, cell: (row) => html`<${Short} at=${row.last_inbound_at} />` },
-  { id: 'last_confirmed_at', label: t('confirmed'), class: 'channel-confirmed', sort: true, cell: (row) => html`<${Short} at=${row.last_confirmed_at} />` },
+  { id: 'last_inbound_at', label: t('inbound'), class: 'channel-inbound', sort: true,
+    cell: (row) => html`<${Short} at=${row.last_inbound_at} />` },
+  { id: 'last_confirmed_at', label: t('confirmed'), class: 'channel-confirmed', sort: true,
+    cell: (row) => html`<${Short} at=${row.last_confirmed_at} />` },
   { id: 'waiting', label: t('waiting'), align: 'end', class: 'channel-waiting', sort: true, cell: (row) => num(row.waiting || 0) },
-  { id: 'failed_24h', label: t('day'), align: 'end', class: 'channel-day', sort: true, cell: (row) => html`${num(row.sent_24h)} / <span class=${row.failed_24h ? 'some-failed' : ''}>${num(row.failed_24h)}</span>` },
+  { id: 'failed_24h', label: t('day'), align: 'end', class: 'channel-day', sort: true,
+    cell: (row) => html`${num(row.sent_24h)} / <span class=${row.failed_24h ? 'some-failed' : ''}>${num(row.failed_24h)}</span>` },
 ];
 
 // To the minute or the day, so that ten columns fit; all of it on hover.
 const Short = ({ at }) => (at ? html`<time datetime=${at} title=${full(at)}>${isToday(at) ? clock(at).slice(0, 5) : day(at)}</time>` : '–');
 
 // Only shown where there are both. The one that reaches real phones is marked.
-const Network = ({ of: row }) => (row.network === 'sandbox' ? html`<span class="muted">${row.network}</span>` : html`<${Badge} tone="good">${row.network}<//>`);
+const Network = ({ of: row }) => (row.network === 'sandbox' ? html`<span class="muted">${row.network}</span>`
+  : html`<${Badge} tone="good">${row.network}<//>`);
 
 // A new channel: in the sandbox, or on WhatsApp, where it is paired next.
 
 /** The dialog that ?new= opens. */
 export function NewChannel() {
   const network = query.value.new;
-  return html`<${Dialog} open=${Boolean(network)} title=${t('new')} onClose=${() => setQuery({ new: null })}><${NewForm} network=${network} /><//>`;
+  return html`<${Dialog} open=${Boolean(network)} title=${t('new')} onClose=${() => setQuery({ new: null })}>
+    <${NewForm} network=${network} /><//>`;
 }
 
 function NewForm({ network }) {
@@ -203,12 +234,16 @@ function NewForm({ network }) {
   });
   const networks = ['sandbox', 'whatsapp'].filter((name) => !server.value?.networks || server.value.networks.includes(name));
   return html`<${Form} form=${form}>
-    <${Field} form=${form} name="network" label=${t('kind')} type="radio" options=${networks.map((name) => [name, t(name === 'sandbox' ? 'sandbox' : 'whatsapp')])} />
-    <${Field} form=${form} name="code" label=${t('code')} hint=${t('codeHint')} required autofocus autocomplete="off" autocapitalize="off" spellcheck=${false} maxlength="32" class="mono" />
+    <${Field} form=${form} name="network" label=${t('kind')} type="radio"
+      options=${networks.map((name) => [name, t(name === 'sandbox' ? 'sandbox' : 'whatsapp')])} />
+    <${Field} form=${form} name="code" label=${t('code')} hint=${t('codeHint')} required autofocus autocomplete="off" autocapitalize="off"
+      spellcheck=${false} maxlength="32" class="mono" />
     <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autocomplete="off" maxlength="60" />
     <${LabelsField} form=${form} />
-    <div class="row"><${Submit} need="operator" form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/channels', body: wanted(form.values) }} /></div>
+    <div class="row"><${Submit} need="operator" form=${form}>${t('create')}<//>
+      <${AsCode} request=${{ method: 'POST', path: '/api/manage/channels', body: wanted(form.values) }} /></div>
   <//>`;
 }
 
-const wanted = ({ network, code, name, labels }) => ({ code, network, ...(name && { name }), ...(toLabels(labels).length && { labels: toLabels(labels) }) });
+const wanted = ({ network, code, name, labels }) =>
+  ({ code, network, ...(name && { name }), ...(toLabels(labels).length && { labels: toLabels(labels) }) });

@@ -27,7 +27,8 @@ const acts = {
 const asks = {
   stop: (n) => ({ title: t('stopTitle', { n }), text: t('stopText'), action: t('stop'), danger: true }),
   restart: (n) => ({ title: t('restartTitle', { n }), text: t('restartText'), action: t('restart') }),
-  delete: (n, codes) => ({ title: t('deleteTitle', { n }), text: t('deleteText'), action: t('delete'), danger: true, typed: n === 1 ? codes[0] : t('deleteTyped', { n }) }),
+  delete: (n, codes) => ({ title: t('deleteTitle', { n }), text: t('deleteText'), action: t('delete'), danger: true, typed: n === 1
+    ? codes[0] : t('deleteTyped', { n }) }),
 };
 
 /** The codes of all channels that a list finds. */
@@ -41,7 +42,10 @@ async function allCodes(asked) {
   }
 }
 
-/** The bar of what is selected. picked: a signal of codes. results: a signal of outcomes by code. asked: what the list shows, of total channels. */
+/**
+ * The bar of what is selected. picked: a signal of codes. results: a signal of outcomes by code. asked: what the list
+ * shows, of total channels.
+ */
 export function Bulk({ picked, results, asked, total, onDone }) {
   const [run, setRun] = useState(null); // {verb, n, done, over}
   const [labels, setLabels] = useState(false);
@@ -57,7 +61,8 @@ export function Bulk({ picked, results, asked, total, onDone }) {
     const outcomes = new Map();
     going.current = true;
     let drawn = 0;
-    const draw = (over) => { drawn = performance.now(); results.value = new Map(outcomes); setRun({ verb, n, done: outcomes.size, over }); };
+    const draw = (over) => { drawn = performance.now(); results.value = new Map(outcomes);
+      setRun({ verb, n, done: outcomes.size, over }); };
     const next = async () => {
       for (let code; going.current && (code = left.shift());) {
         try {
@@ -77,16 +82,20 @@ export function Bulk({ picked, results, asked, total, onDone }) {
     await Promise.allSettled([onDone(), verb === 'delete' && reloadChannels()]);
   };
   const close = () => { setRun(null); results.value = new Map(); picked.value = new Set(); };
-  const button = (verb, icon, kind) => html`<${Button} key=${verb} small icon=${icon} kind=${kind} disabled=${!codes.length} onClick=${() => work(verb)}>${t(verb)}<//>`;
+  const button = (verb, icon, kind) =>
+    html`<${Button} key=${verb} small icon=${icon} kind=${kind} disabled=${!codes.length} onClick=${() => work(verb)}>${t(verb)}<//>`;
 
   if (!hasRole('operator') || (!codes.length && !run)) return null;
   return html`<div class="bulk" role="region" aria-label=${t('selected', { n: codes.length })} data-t="bulk">
     ${run && html`<progress max=${run.n} value=${run.done} aria-label=${t('running', { done: run.done, n: run.n })} />
       <span>${run.over ? t('finished', { n: run.done }) : t('running', { done: run.done, n: run.n })}</span>
       ${failed.length > 0 && html`<details class="bulk-failed"><summary class="some-failed">${t('failures', { n: failed.length })}</summary>
-        <ul>${failed.slice(0, shownFailures).map(([code, { text }]) => html`<li key=${code}><code>${code}</code> ${text}</li>`)}</ul></details>`}`}
+        <ul>${failed.slice(0, shownFailures).map(([code, { text }]) => html`<li key=${code}><code>${code}</code> ${text}</li>`)}</ul>
+          </details>`}`}
     ${(!run || run.over) && codes.length > 0 && html`<strong>${t('selected', { n: codes.length })}</strong>`}
-    ${!run && total > codes.length && html`<${Button} small kind="quiet" onClick=${async () => { picked.value = new Set(await allCodes(asked)); }}>${t('selectAll', { n: total })}<//>`}
+    ${!run && total > codes.length &&
+      html`<${Button} small kind="quiet" onClick=${async () => { picked.value = new Set(await allCodes(asked)); }}>
+        ${t('selectAll', { n: total })}<//>`}
     <span class="row">
       ${run && !run.over ? html`<${Button} key="leave" small onClick=${() => { going.current = false; }}>${t('cancelRest')}<//>` : html`
         ${button('start', 'play')}${button('stop', 'stop')}${button('restart', 'refresh')}
@@ -95,7 +104,8 @@ export function Bulk({ picked, results, asked, total, onDone }) {
         <${Button} key="clear" small kind="quiet" onClick=${close}>${t('deselect')}<//>`}
     </span>
   </div>
-  <${Dialog} open=${labels} title=${t('labelTitle', { n: codes.length })} onClose=${() => setLabels(false)}><${LabelForm} onSend=${(body) => { setLabels(false); work('label', body); }} /><//>`;
+  <${Dialog} open=${labels} title=${t('labelTitle', { n: codes.length })} onClose=${() => setLabels(false)}>
+    <${LabelForm} onSend=${(body) => { setLabels(false); work('label', body); }} /><//>`;
 }
 
 function LabelForm({ onSend }) {
@@ -104,10 +114,12 @@ function LabelForm({ onSend }) {
     onSend({ [way]: toLabels(labels) });
   });
   return html`<${Form} form=${form}>
-    <${Field} form=${form} name="way" label=${t('labelWay')} type="radio" options=${[['add_labels', t('addLabels')], ['remove_labels', t('removeLabels')]]} />
+    <${Field} form=${form} name="way" label=${t('labelWay')} type="radio"
+      options=${[['add_labels', t('addLabels')], ['remove_labels', t('removeLabels')]]} />
     <${LabelsField} form=${form} />
     <div class="row"><${Submit} need="operator" form=${form}>${core('save')}<//></div>
   <//>`;
 }
 
-export const Result = ({ of: result }) => result && html`<span class="state ${result.good ? 'good' : 'bad'} clip" title=${result.text}><${Icon} name=${result.good ? 'good' : 'bad'} size=${16} />${result.text}</span>`;
+export const Result = ({ of: result }) => result && html`<span class="state ${result.good ? 'good' : 'bad'} clip" title=${result.text}>
+  <${Icon} name=${result.good ? 'good' : 'bad'} size=${16} />${result.text}</span>`;

@@ -43,12 +43,14 @@ function useHistory(channel, chat, message) {
     const all = new Map((touches ? old : []).map((m) => [m.position, m]));
     for (const m of page) all.set(m.position, m);
     const list = [...all.values()].sort((a, b) => a.position - b.position);
-    return { list, total: Math.max(earlier ? was.total : total, list.at(-1)?.position || 0), info, error: null }; // a response may be overtaken by a later one
+    return { list, total: Math.max(earlier ? was.total : total, list.at(-1)?.position || 0), info, error: null };
+      // a response may be overtaken by a later one
   });
   const read = async (query, fresh, earlier) => put((await api.get(path, { query: { limit: pageSize, ...query } })).data, fresh, earlier);
   const begin = async () => {
     try {
-      await read(message ? { message } : {}, true).catch((error) => { if (!message || error.status !== 404) throw error; return read({}, true); });
+      await read(message ? { message } : {}, true)
+        .catch((error) => { if (!message || error.status !== 404) throw error; return read({}, true); });
     } catch (error) {
       set((was) => ({ ...was, list: error.status === 404 ? [] : was.list, error: error.status === 404 ? null : error }));
     }
@@ -95,7 +97,8 @@ export function Thread({ channel, chat, message, onBack }) {
   const name = mask(info?.name || (isGroup ? t('group') : phone(id)));
   useEffect(() => { title.value = name; }, [name]);
   const at = channelBy(channel);
-  useEffect(() => { if (!at) api.get(`/manage/channels/${encodeURIComponent(channel)}`).then(({ data }) => addChannels([data]), () => {}); }, [channel]);
+  useEffect(() => { if (!at) api.get(`/manage/channels/${encodeURIComponent(channel)}`).then(({ data }) => addChannels([data]), () => {});
+    }, [channel]);
   const to = isGroup ? { group_id: id } : { contact_id: id };
   const call = (method, path, body) => api[method](path, body, { channel, headers: { Prefer: 'respond-async' } });
   const act = async (method, path, body) => {
@@ -113,7 +116,8 @@ export function Thread({ channel, chat, message, onBack }) {
   const lastIn = list?.findLast((m) => !m.from_me);
   const unseen = lastIn?.status === 'RECEIVED' && list.at(-1) === lastIn;
   const seen = () => act('post', '/send-message/seen', { message_id: lastIn.message_id });
-  useKeys([['s', t('markSeen'), () => (unseen ? seen() : false), 'support'], ['r', t('reply'), () => document.querySelector('.thread textarea')?.focus(), 'support']]);
+  useKeys([['s', t('markSeen'), () => (unseen ? seen() : false), 'support'],
+    ['r', t('reply'), () => document.querySelector('.thread textarea')?.focus(), 'support']]);
 
   const author = (m) => (m.from_me ? channel : mask(m.name || phone(m.contact_id || id)));
   const byID = new Map(list?.map((m) => [m.id, m]));
@@ -126,33 +130,49 @@ export function Thread({ channel, chat, message, onBack }) {
     await history.older().catch(() => {});
     loading.current = false;
   };
-  const react = (m) => (emoji) => act('put', '/send-message/reaction', { message_id: m.message_id, reaction: m.own_reaction === emoji ? '' : emoji });
+  const react = (m) => (emoji) => act('put', '/send-message/reaction', { message_id: m.message_id, reaction: m.own_reaction === emoji
+    ? '' : emoji });
   const remove = (m) => async () => {
-    if (at?.network !== 'sandbox' && !await confirm({ title: t('deleteAsk'), text: t('deleteText'), action: t('delete'), danger: true })) return;
+    if (at?.network !== 'sandbox' &&
+      !await confirm({ title: t('deleteAsk'), text: t('deleteText'), action: t('delete'), danger: true })) return;
     await act('del', `/send-message/delete?message_id=${encodeURIComponent(m.message_id)}`);
   };
 
   return html`<section class="thread" aria-label=${t('with', { name })}>
     <${ThreadHead} name=${name} id=${id} info=${info} channel=${channel} at=${at} isGroup=${isGroup} onBack=${onBack}
       seen=${unseen && hasRole('support') && seen} />
-    <div class="chat" onDrop=${(event) => { event.preventDefault(); if (hasRole('support')) setFiles([...event.dataTransfer.files]); }} onDragOver=${(event) => event.preventDefault()}>
+    <div class="chat" onDrop=${(event) => { event.preventDefault(); if (hasRole('support')) setFiles([...event.dataTransfer.files]); }}
+      onDragOver=${(event) => event.preventDefault()}>
       <div class="transcript" role="log" aria-label=${t('with', { name })} tabindex="0" ref=${box.ref} onScroll=${onScroll}>
-        ${error && !list && html`<${Note} kind="bad" title=${core('notLoaded')}>${error.message} <${Button} small onClick=${history.begin}>${core('again')}<//><//>`}
+        ${error && !list && html`<${Note} kind="bad" title=${core('notLoaded')}>${error.message} <${Button} small onClick=${history.begin}>
+          ${core('again')}<//><//>`}
         ${!list && !error && html`<${Loading} rows=${5} />`}
-        ${list?.length === 0 && html`<${Empty} icon="conversations" title=${t('nothingYet', { name: html`<bdi>${name}</bdi>` })} text=${hasRole('support') ? t('nothingYetText') : ''} />`}
+        ${list?.length === 0 && html`<${Empty} icon="conversations" title=${t('nothingYet', { name: html`<bdi>${name}</bdi>` })}
+          text=${hasRole('support') ? t('nothingYetText') : ''} />`}
         ${list?.[0]?.position > 1 && html`<div class="earlier"><${Button} small onClick=${history.older}>${t('earlier')}<//></div>`}
         ${list?.map((m, i) => html`${beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.position}`}>${dayName(m)}</p>`}
-          <${Bubble} key=${m.position} m=${m} own=${m.from_me} author=${author(m)} named=${isGroup && !m.from_me && list[i - 1]?.contact_id !== m.contact_id} status=${m.status} quote=${toQuote(m)}
+          <${Bubble} key=${m.position} m=${m} own=${m.from_me} author=${author(m)}
+            named=${isGroup && !m.from_me && list[i - 1]?.contact_id !== m.contact_id} status=${m.status} quote=${toQuote(m)}
             onQuote=${m.reply_to && (() => setQuery({ message: m.reply_to }))} marked=${m.id === message || m.message_id === message}
-            file=${() => api.blob(`/manage/messages/${encodeURIComponent(m.message_id)}/media`, { query: { channel } })} note=${html`<${Notes} m=${m} channel=${channel} />`}
-            open=${open === m.message_id} onOpen=${setOpen} onReply=${hasRole('support') && !at?.archive_of && (() => { setReply(m); setOpen(''); })}
-            onReact=${hasRole('support') && !at?.archive_of && react(m)} onDelete=${hasRole('support') && m.from_me && !at?.archive_of && remove(m)}>
-            ${hasRole('support') && !m.from_me && m.status === 'RECEIVED' && html`<${Button} small kind="quiet" icon="check" onClick=${() => act('post', '/send-message/seen', { message_id: m.message_id })}>${t('markSeen')}<//>`}
-            <${Button} small kind="quiet" icon="info" href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>${t('details')}<//><//>`)}
-        ${list && !history.atEnd && html`<div class="earlier"><${Button} small onClick=${history.newer}>${t('newer')}<//> <${Button} small onClick=${() => { box.follow(); if (message) setQuery({ message: null }, { replace: true }); else history.newest(); }}>${t('toEnd')}<//></div>`}
+            file=${() => api.blob(`/manage/messages/${encodeURIComponent(m.message_id)}/media`, { query: { channel } })}
+              note=${html`<${Notes} m=${m} channel=${channel} />`}
+            open=${open === m.message_id} onOpen=${setOpen}
+              onReply=${hasRole('support') && !at?.archive_of && (() => { setReply(m); setOpen(''); })}
+            onReact=${hasRole('support') && !at?.archive_of && react(m)}
+              onDelete=${hasRole('support') && m.from_me && !at?.archive_of && remove(m)}>
+            ${hasRole('support') && !m.from_me && m.status === 'RECEIVED' &&
+              html`<${Button} small kind="quiet" icon="check"
+                onClick=${() => act('post', '/send-message/seen', { message_id: m.message_id })}>${t('markSeen')}<//>`}
+            <${Button} small kind="quiet" icon="info" href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>
+              ${t('details')}<//><//>`)}
+        ${list && !history.atEnd && html`<div class="earlier"><${Button} small onClick=${history.newer}>${t('newer')}
+          <//> <${Button} small onClick=${() => { box.follow(); if (message) setQuery({ message: null }, { replace: true });
+            else history.newest(); }}>${t('toEnd')}<//></div>`}
       </div>
-      ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>${t('newBelow', { n: box.missed })}</button>`}
-      <${Reply} at=${at} channel=${channel} send=${send} reply=${reply && { who: author(reply), text: excerpt(reply) }} onReplyEnd=${() => setReply(null)} onFiles=${setFiles}
+      ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>
+        ${t('newBelow', { n: box.missed })}</button>`}
+      <${Reply} at=${at} channel=${channel} send=${send} reply=${reply && { who: author(reply), text: excerpt(reply) }}
+        onReplyEnd=${() => setReply(null)} onFiles=${setFiles}
         lastOwn=${list?.findLast((m) => m.from_me && m.type === 'text' && !m.deleted && !m.otp)?.body} />
     </div>
     ${files?.length > 0 && html`<${Attach} file=${files[0]} channel=${channel} name=${name} send=${send} close=${() => setFiles(null)} />`}
@@ -178,20 +198,26 @@ function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen }) {
     <span class="only-small"><${IconButton} icon="left" label=${t('back')} onClick=${onBack} /></span>
     <${Face} id=${id} name=${info?.name || ''} group=${isGroup} />
     <div class="grow"><h2 class="clip"><bdi>${name}</bdi></h2>
-      <p class="muted clip">${[info?.name && digits && mask(phone(id)), at?.name || channel, network].filter(Boolean).map((part, i) => html`${i > 0 && ' · '}<bdi>${part}</bdi>`)}
+      <p class="muted clip">${[info?.name && digits && mask(phone(id)), at?.name || channel, network].filter(Boolean)
+        .map((part, i) => html`${i > 0 && ' · '}<bdi>${part}</bdi>`)}
         ${info?.archived && html` <${Badge}>${t('archived')}<//>`}</p></div>
     ${seen && html`<${Button} small icon="check" onClick=${seen}>${t('markSeen')}<//>`}
-    ${digits && at?.network === 'sandbox' && !at.archive_of && html`<span class="hide-small"><a class="icon-button" href=${href(`/phone/${digits}`, { to: channel })} aria-label=${t('onPhone')} title=${t('onPhone')}><${Icon} name="phone" /></a></span>`}
-    ${digits && html`<a class="icon-button" href=${href(`/contacts/${digits}`)} aria-label=${t('contact')} title=${t('contact')}><${Icon} name="user" /></a>`}
+    ${digits && at?.network === 'sandbox' && !at.archive_of &&
+      html`<span class="hide-small"><a class="icon-button" href=${href(`/phone/${digits}`, { to: channel })} aria-label=${t('onPhone')}
+        title=${t('onPhone')}><${Icon} name="phone" /></a></span>`}
+    ${digits && html`<a class="icon-button" href=${href(`/contacts/${digits}`)} aria-label=${t('contact')} title=${t('contact')}>
+      <${Icon} name="user" /></a>`}
     <span class="hide-small"><${IconButton} icon="close" label=${core('close')} onClick=${onBack} /></span>
   </header>`;
 }
 
 /** Why it failed, and who sent it. */
 function Notes({ m, channel }) {
-  return html`${m.status === 'FAILED' && html`<p class="bubble-failed"><${Icon} name="bad" size=${14} /> ${why(`why.${m.error?.code || 'refused'}`)}
+  return html`${m.status === 'FAILED' &&
+    html`<p class="bubble-failed"><${Icon} name="bad" size=${14} /> ${why(`why.${m.error?.code || 'refused'}`)}
       <a href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>${t('details')}</a></p>`}
-    ${m.sent_by && html`<p class="bubble-by muted">${t(`sentBy.${m.sent_by.kind}`, { name: html`<bdi>${senderName(m.sent_by)}</bdi>` })}</p>`}`;
+    ${m.sent_by && html`<p class="bubble-by muted">
+      ${t(`sentBy.${m.sent_by.kind}`, { name: html`<bdi>${senderName(m.sent_by)}</bdi>` })}</p>`}`;
 }
 
 function Reply({ at, channel, send, onFiles, ...rest }) {
@@ -201,11 +227,15 @@ function Reply({ at, channel, send, onFiles, ...rest }) {
   if (at.archive_of) return html`<div class="composer"><${Note}>${t('noReplies')}<//></div>`;
   const pick = (event) => { onFiles([...event.target.files]); event.target.value = ''; };
   return html`<${Composer} ...${rest} say=${(message) => send('/send-message/text', { message })} onFiles=${onFiles}
-    note=${at.status !== 'WORKING' && html`<${Note} kind="warn">${t('notWorking', { status: core(`channel.${at.status}`) })} <a href=${href(`/channels/${channel}`)}>${core('page.channel')}</a><//>`}
-    before=${html`<${IconButton} icon="attach" label=${t('attach')} onClick=${() => input.current.click()} /><input type="file" class="sr" tabindex="-1" aria-label=${t('attach')} ref=${input} onChange=${pick} />`} />`;
+    note=${at.status !== 'WORKING' &&
+      html`<${Note} kind="warn">${t('notWorking', { status: core(`channel.${at.status}`) })} <a href=${href(`/channels/${channel}`)}>
+        ${core('page.channel')}</a><//>`}
+    before=${html`<${IconButton} icon="attach" label=${t('attach')} onClick=${() => input.current.click()} />
+      <input type="file" class="sr" tabindex="-1" aria-label=${t('attach')} ref=${input} onChange=${pick} />`} />`;
 }
 
-const toKind = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type === 'video/mp4' ? 'video' : /^audio\/(ogg|opus)/.test(type) ? 'voice' : 'file');
+const toKind = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type === 'video/mp4' ? 'video'
+  : /^audio\/(ogg|opus)/.test(type) ? 'voice' : 'file');
 
 /** A file is uploaded first; the message names it. */
 function Attach({ file, channel, name, send, close }) {
@@ -218,14 +248,18 @@ function Attach({ file, channel, name, send, close }) {
     return () => URL.revokeObjectURL(made);
   }, [file]);
   const form = useForm({ caption: '' }, async ({ caption }) => {
-    const disposition = `attachment; filename*=UTF-8''${encodeURIComponent(file.name || 'file').replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)}`;
+    const disposition = `attachment; filename*=UTF-8''${encodeURIComponent(file.name || 'file')
+      .replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)}`;
     const { data } = await api.post('/media', file, { channel, headers: { 'Content-Disposition': disposition } });
-    await send(`/send-message/${kind}`, { file: { url: data.id, filename: file.name || 'file' }, ...(caption && kind !== 'voice' && { caption }) });
+    await send(`/send-message/${kind}`, { file: { url: data.id, filename: file.name || 'file' },
+      ...(caption && kind !== 'voice' && { caption }) });
     close();
   });
   return html`<${Dialog} open title=${t('sendFile', { name })} onClose=${close}>
     <${Form} form=${form}>
-      ${url ? html`<img class="attached" src=${url} alt=${file.name} />` : html`<p class="document"><${Icon} name=${kind === 'file' ? 'file' : kind} size=${24} /><bdi class="grow clip">${file.name}</bdi></p>`}
+      ${url ? html`<img class="attached" src=${url} alt=${file.name} />`
+        : html`<p class="document"><${Icon} name=${kind === 'file' ? 'file' : kind} size=${24} /><bdi class="grow clip">
+          ${file.name}</bdi></p>`}
       <p class="muted">${bytes(file.size)}</p>
       ${kind !== 'voice' && html`<${Field} form=${form} name="caption" label=${t('caption')} maxlength="1024" autofocus />`}
       <div class="row"><${Submit} need="support" form=${form} icon="send">${t('send')}<//></div>

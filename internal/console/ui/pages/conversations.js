@@ -75,7 +75,8 @@ function Search({ q, onDown, onEnter }) {
     if (event.key === 'Escape') { event.stopPropagation(); if (text) { setText(''); find(''); } else event.target.blur(); }
   };
   return html`<div class="filter"><${Icon} name="search" />
-    <input type="search" data-search aria-label=${t('search')} placeholder=${t('searchHint')} value=${text} autocomplete="off" onInput=${(event) => type(event.target.value)} onKeyDown=${keys} />
+    <input type="search" data-search aria-label=${t('search')} placeholder=${t('searchHint')} value=${text} autocomplete="off"
+      onInput=${(event) => type(event.target.value)} onKeyDown=${keys} />
     ${text && html`<${IconButton} small icon="close" label=${core('clearFilter')} onClick=${() => { setText(''); find(''); }} />`}</div>`;
 }
 
@@ -115,8 +116,10 @@ function Chats({ open }) {
   const toTop = () => { box.current.scrollTop = 0; show(); };
   return html`<div class="chat-rows" ref=${box} onScroll=${(event) => setAway(event.currentTarget.scrollTop > 40)}
     onPointerEnter=${(event) => setOver(event.pointerType === 'mouse')} onPointerLeave=${() => setOver(false)}>
-    <div class="new-chats">${above > 0 && html`<button type="button" class="button primary small" onClick=${toTop}>${core('newRows', { n: above })}<${Icon} name="arrowup" size=${14} /></button>`}</div>
-    <ul aria-label=${t('list')}>${shown.map((chat) => html`<${Row} key=${toKey(chat)} chat=${chat} open=${open && toKey(open) === toKey(chat)} />`)}</ul>
+    <div class="new-chats">${above > 0 && html`<button type="button" class="button primary small" onClick=${toTop}>
+      ${core('newRows', { n: above })}<${Icon} name="arrowup" size=${14} /></button>`}</div>
+    <ul aria-label=${t('list')}>${shown.map((chat) =>
+      html`<${Row} key=${toKey(chat)} chat=${chat} open=${open && toKey(open) === toKey(chat)} />`)}</ul>
     ${more && html`<${Older} older=${older} />`}
   </div>`;
 }
@@ -135,7 +138,8 @@ function Older({ older }) {
   const run = useRef(load);
   run.current = load;
   useEffect(() => {
-    const watch = new IntersectionObserver(([entry]) => { if (entry.isIntersecting) run.current().catch(() => {}); }, { rootMargin: '400px' });
+    const watch = new IntersectionObserver(([entry]) => { if (entry.isIntersecting) run.current().catch(() => {}); },
+      { rootMargin: '400px' });
     watch.observe(box.current);
     return () => watch.disconnect();
   }, [busy]);
@@ -151,15 +155,20 @@ function line(m) {
 }
 
 // The channel of a chat, where the list has those of several.
-const At = ({ code }) => html`<span class=${classes('chat-channel clip', channelBy(code)?.network === 'whatsapp' && 'real')} title=${code}>${code}</span>`;
+const At = ({ code }) => html`<span class=${classes('chat-channel clip', channelBy(code)?.network === 'whatsapp' && 'real')} title=${code}>
+  ${code}</span>`;
 
 function Row({ chat, open, more }) {
   const { last, unread } = chat;
   const author = chat.is_group && !last.from_me && (last.name || phone(last.contact_id));
-  return html`<li><a class=${classes('chat-row', unread > 0 && 'unseen')} href=${toAddress(chat, more)} aria-current=${open ? 'true' : undefined}>
+  return html`<li><a class=${classes('chat-row', unread > 0 && 'unseen')} href=${toAddress(chat, more)}
+    aria-current=${open ? 'true' : undefined}>
     <${Face} id=${chat.id} name=${chat.name} group=${chat.is_group} />
-    <b class="clip"><bdi>${toTitle(chat)}</bdi></b><time datetime=${last.timestamp} title=${full(last.timestamp)}>${when(last.timestamp)}</time>
-    <span class="chat-last">${!selected.value && manyChannels.value && html`<${At} code=${chat.channel} />`}${last.from_me && html`<${Tick} status=${last.status} word=${false} />`}<bdi class="clip">${author && html`${mask(author)}: `}${line(last)}</bdi></span>
+    <b class="clip"><bdi>${toTitle(chat)}</bdi></b><time datetime=${last.timestamp} title=${full(last.timestamp)}>
+      ${when(last.timestamp)}</time>
+    <span class="chat-last">${!selected.value && manyChannels.value && html`<${At} code=${chat.channel} />`}
+      ${last.from_me && html`<${Tick} status=${last.status} word=${false} />`}<bdi class="clip">${author && html`${mask(author)}: `}
+      ${line(last)}</bdi></span>
     ${unread > 0 ? html`<span class="unread">${unread > 9 ? '9+' : unread}<span class="sr"> ${t('unread')}</span></span>` : html`<span />`}
   </a></li>`;
 }
@@ -183,8 +192,10 @@ function Found({ q, open }) {
     ${none && html`<${Empty} icon="search" title=${t('noMatch', { q: html`<bdi>${q}</bdi>` })} text=${t('noMatchText')} />`}
     ${chats.data.data.length > 0 && html`<h2>${t('byName')}</h2><ul aria-label=${t('byName')}>${chats.data.data.map((chat) => html`
       <${Row} key=${toKey(chat)} chat=${chat} more=${{ q }} open=${open && toKey(open) === toKey(chat)} />`)}</ul>`}
-    ${said.rows.length > 0 && html`<h2>${t('byText')}</h2><ul aria-label=${t('byText')}>${said.rows.map((m) => html`<${Hit} key=${m.channel + m.message_id} m=${m} q=${q} />`)}</ul>`}
-    ${said.cursor && html`<div class="older"><${Button} small onClick=${said.older}>${t(said.rows.length ? 'olderHits' : 'searchOn')}<//></div>`}
+    ${said.rows.length > 0 && html`<h2>${t('byText')}</h2><ul aria-label=${t('byText')}>
+      ${said.rows.map((m) => html`<${Hit} key=${m.channel + m.message_id} m=${m} q=${q} />`)}</ul>`}
+    ${said.cursor && html`<div class="older"><${Button} small onClick=${said.older}>
+      ${t(said.rows.length ? 'olderHits' : 'searchOn')}<//></div>`}
   </div>`;
 }
 
@@ -200,10 +211,12 @@ function useFoundMessages(q, code) {
 
 function Hit({ m, q }) {
   const chat = { channel: m.channel, id: m.group_id || m.contact_id, is_group: Boolean(m.group_id), name: m.group_id ? '' : m.name };
-  return html`<li><a class="chat-row" href=${toAddress(chat, { q, message: m.id })} aria-current=${query.value.message === m.id ? 'true' : undefined}>
+  return html`<li><a class="chat-row" href=${toAddress(chat, { q, message: m.id })}
+    aria-current=${query.value.message === m.id ? 'true' : undefined}>
     <${Face} id=${chat.id} name=${chat.name} group=${chat.is_group} />
     <b class="clip"><bdi>${toTitle(chat)}</bdi></b><time datetime=${m.timestamp} title=${full(m.timestamp)}>${when(m.timestamp)}</time>
-    <span class="chat-last">${!selected.value && manyChannels.value && html`<${At} code=${m.channel} />`}${m.from_me && html`<${Tick} status=${m.status} word=${false} />`}<bdi class="clip">${mask(around(toLine(m), q))}</bdi></span><span />
+    <span class="chat-last">${!selected.value && manyChannels.value && html`<${At} code=${m.channel} />`}
+      ${m.from_me && html`<${Tick} status=${m.status} word=${false} />`}<bdi class="clip">${mask(around(toLine(m), q))}</bdi></span><span />
   </a></li>`;
 }
 

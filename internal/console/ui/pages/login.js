@@ -24,7 +24,8 @@ export default function Page({ route }) {
     setBusy(true);
     setProblem('');
     try {
-      const answer = await fetch('/console/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ ticket, replace }) });
+      const answer = await fetch('/console/session', { method: 'POST', headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ ticket, replace }) });
       if (answer.ok) { location.replace(inside(route.query.next)); return; }
       const { code, message, data } = await answer.json().catch(() => ({}));
       if (code === 'signed_in') {
@@ -76,7 +77,8 @@ export default function Page({ route }) {
 
 // The link may be of somebody else, and everything done from then on would be under that name.
 const instead = ({ name, role }) => confirm({
-  title: name ? t('instead', { name: html`<bdi>${name}</bdi>`, role: core(`role.${role}`) }) : t('insteadRole', { role: core(`role.${role}`) }),
+  title: name ? t('instead', { name: html`<bdi>${name}</bdi>`, role: core(`role.${role}`) })
+    : t('insteadRole', { role: core(`role.${role}`) }),
   text: t('insteadText'),
   action: t('signIn'),
 });
@@ -84,5 +86,6 @@ const instead = ({ name, role }) => confirm({
 // Only addresses of the console are gone on to: a link must not lead anywhere else.
 const inside = (next) => {
   const to = new URL(next || '/console/', location.origin);
-  return to.origin === location.origin && to.pathname.startsWith('/console/') && !to.pathname.startsWith('/console/login') ? to.pathname + to.search : '/console/';
+  return to.origin === location.origin && to.pathname.startsWith('/console/') && !to.pathname.startsWith('/console/login')
+    ? to.pathname + to.search : '/console/';
 };

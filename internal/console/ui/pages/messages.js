@@ -49,21 +49,25 @@ export default function Page() {
   return html`
     <${ChannelHead} current="messages" />
     <${Head} title=${core('page.messages')} lead=${lead(rows, q, feed.more)} actions=${html`
-      <${Export} what=${core('page.messages')} path="/manage/messages/export" query=${asked} /><${AsCode} request=${{ path }} /><${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
+      <${Export} what=${core('page.messages')} path="/manage/messages/export" query=${asked} /><${AsCode} request=${{ path }} />
+        <${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
     <div class="row">
       <${FilterInput} value=${q} onChange=${find} values=${useValues(rows)} label=${t('filter')} placeholder=${t('filterHint')} />
       <${Save} q=${q} />
-      <${IconButton} icon=${hold.paused ? 'play' : 'pause'} label=${t(hold.paused ? 'resume' : 'pause')} pressed=${hold.paused} onClick=${hold.toggle} />
+      <${IconButton} icon=${hold.paused ? 'play' : 'pause'} label=${t(hold.paused ? 'resume' : 'pause')} pressed=${hold.paused}
+        onClick=${hold.toggle} />
     </div>
     <${Saved} q=${q} />
     ${feed.load.error && rows && html`<${Failed} load=${feed.load} />`}
     <div class="feed" ...${hold.box} data-held=${hold.held ? 'true' : 'false'}>
       <${NewRows} n=${feed.fresh} onShow=${feed.show} />
       <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${toKey} columns=${columns} drawer=${drawer} pure
-        rowHref=${(row) => href('/messages', { q, ...drawer.at(toKey(row)) })} rowClass=${(row) => row.status === 'FAILED' && 'failed-row'} empty=${!feed.more && empty(q)} />
+        rowHref=${(row) => href('/messages', { q, ...drawer.at(toKey(row)) })} rowClass=${(row) => row.status === 'FAILED' && 'failed-row'}
+          empty=${!feed.more && empty(q)} />
     </div>
     ${feed.more && html`<div class="row end"><${Button} onClick=${feed.older}>${t(rows.length ? 'older' : 'searchOn')}<//></div>`}
-    <${Drawer} drawer=${drawer} title=${t('message')}>${!Detail ? html`<${Loading} />` : isKey(drawer.id) && html`<${Detail} key=${drawer.id} id=${drawer.id} open=${drawer.open} />`}<//>
+    <${Drawer} drawer=${drawer} title=${t('message')}>
+      ${!Detail ? html`<${Loading} />` : isKey(drawer.id) && html`<${Detail} key=${drawer.id} id=${drawer.id} open=${drawer.open} />`}<//>
     <${SendDialog} onSent=${feed.refresh} />`;
 }
 
@@ -95,10 +99,13 @@ function useFullKey(id, rows) {
   useEffect(() => {
     // On the way to another page the address is that page's already.
     if (!id || isKey(id) || !rows || matched.value.name !== 'messages') return;
-    const name = (code) => { if (query.peek().open === id && matched.peek().name === 'messages') setQuery({ open: `${code}.${id}` }, { replace: true }); };
+    const name = (code) => { if (query.peek().open === id && matched.peek().name === 'messages') setQuery({ open: `${code}.${id}` },
+      { replace: true }); };
     const row = rows.find((one) => one.message_id === id || one.id === id);
     if (row) { name(row.channel); return; }
-    api.get('/manage/find', { query: { id, channel: selected.peek() } }).then(({ data }) => name(data.find((one) => one.message)?.channel || selected.peek() || formChannel.peek()?.code || 'unknown')).catch(() => {});
+    api.get('/manage/find', { query: { id, channel: selected.peek() } })
+      .then(({ data }) => name(data.find((one) => one.message)?.channel || selected.peek() || formChannel.peek()?.code || 'unknown'))
+      .catch(() => {});
   }, [id, rows]);
 }
 
@@ -117,7 +124,8 @@ function lead(rows, q, more) {
 function useValues(rows) {
   return useMemo(() => {
     const contacts = masked.value ? [] : [...new Set(rows?.map((row) => row.contact_id.split('@')[0]).filter(Boolean))].slice(0, 50);
-    return { status: choices.status, channel: sandboxes.value.map((channel) => channel.code), to: contacts, from: contacts, type: choices.type, direction: choices.direction, after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
+    return { status: choices.status, channel: sandboxes.value.map((channel) => channel.code), to: contacts, from: contacts,
+      type: choices.type, direction: choices.direction, after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
   }, [rows, sandboxes.value, masked.value]);
 }
 
@@ -130,7 +138,8 @@ function Save({ q }) {
 
 const Saved = ({ q }) => html`<nav class="chips" aria-label=${t('saved')}>
   <a class="chip" href=${href('/messages')} aria-current=${q ? undefined : 'true'}>${t('all')}</a>
-  ${saved.value.map((one) => html`<a key=${one} class="chip" title=${one} href=${href('/messages', { q: one })} aria-current=${q === one ? 'true' : undefined}>${words(one)}</a>`)}</nav>`;
+  ${saved.value.map((one) => html`<a key=${one} class="chip" title=${one} href=${href('/messages', { q: one })}
+    aria-current=${q === one ? 'true' : undefined}>${words(one)}</a>`)}</nav>`;
 
 const typeName = (type) => (kinds.has(`kind.${type}`) ? kinds(`kind.${type}`) : type);
 const named = { status: (value) => core(`status.${value.toUpperCase()}`), direction: (value) => t(`direction.${value}`), type: typeName };
@@ -143,27 +152,37 @@ function words(filter) {
 }
 
 const Between = ({ m }) => {
-  const who = m.name ? html`<span title=${masked.value ? undefined : `${m.name} ${phone(m.contact_id)}`}><bdi>${mask(m.name)}</bdi></span>` : html`<${Who} number=${m.contact_id || m.group_id} />`;
+  const who = m.name ? html`<span title=${masked.value ? undefined : `${m.name} ${phone(m.contact_id)}`}><bdi>${mask(m.name)}</bdi></span>`
+    : html`<${Who} number=${m.contact_id || m.group_id} />`;
   const channel = html`<span class="muted channel" title=${m.channel}>${m.channel}</span>`;
-  return html`<span class="between">${m.from_me ? channel : who}<${Icon} name="right" size=${12} /><span class="sr">${t('to')}</span>${m.from_me ? who : channel}</span>`;
+  return html`<span class="between">${m.from_me ? channel : who}<${Icon} name="right" size=${12} /><span class="sr">${t('to')}</span>
+    ${m.from_me ? who : channel}</span>`;
 };
 
 const columns = [
   { id: 'time', get label() { return core('time'); }, cell: (m) => html`<${Time} at=${m.timestamp} />`, card: 'when' },
   { id: 'between', get label() { return t('between'); }, cell: (m) => html`<${Between} m=${m} />`, card: 'title', class: 'between-cell' },
   { id: 'type', get label() { return t('type'); }, cell: (m) => (m.otp ? html`<${Badge} tone="accent">OTP<//>` : typeName(m.type)) },
-  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${toLine(m)} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'textErased' : 'noText', { type: typeName(m.type) })}</span>`), card: 'text', class: 'body-cell' },
-  { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
-  { id: 'took', get label() { return t('after'); }, cell: (m) => (m.from_me && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''), align: 'end', wide: true },
-  { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`, wide: true },
+  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${toLine(m)} />`
+    : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'textErased' : 'noText',
+      { type: typeName(m.type) })}</span>`), card: 'text', class: 'body-cell' },
+  { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />
+    ${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
+  { id: 'took', get label() { return t('after'); },
+    cell: (m) => (m.from_me && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''),
+    align: 'end', wide: true },
+  { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`,
+    wide: true },
 ];
 
 function empty(q) {
   if (q) {
-    return html`<${Empty} icon="filter" title=${t('noMatch', { filter: html`<code>${q}</code>` })} text=${/status:failed/i.test(q) ? t('goodNews') : ''}>
+    return html`<${Empty} icon="filter" title=${t('noMatch', { filter: html`<code>${q}</code>` })}
+      text=${/status:failed/i.test(q) ? t('goodNews') : ''}>
       <${Button} onClick=${() => setQuery({ q: null })}>${core('clearFilter')}<//><//>`;
   }
-  const request = { method: 'POST', path: '/api/send-message/text', headers: selected.value && { 'X-Channel': selected.value }, body: { contact_id: '6281234567890@c.us', message: t('hello') } };
+  const request = { method: 'POST', path: '/api/send-message/text', headers: selected.value && { 'X-Channel': selected.value },
+    body: { contact_id: '6281234567890@c.us', message: t('hello') } };
   return html`<${Empty} icon="messages" title=${t('none')} text=${t('noneText')}>
     <${Code} wrap text=${snippet('curl', request).replace('$PARLEY_URL', location.origin)} what="curl" />
     <${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('sendHere')}<//><//>`;
@@ -177,16 +196,21 @@ const close = () => setQuery({ send: null, to: null, from: null, reply: null });
 function SendDialog({ onSent }) {
   const { send, to, from, reply } = query.value;
   if (!send || !channelsLoaded.value) return null;
-  return html`<${Dialog} open title=${t('send')} onClose=${close}><${SendForm} to=${to} from=${from} reply=${reply} onSent=${onSent} /><//>`;
+  return html`<${Dialog} open title=${t('send')} onClose=${close}>
+    <${SendForm} to=${to} from=${from} reply=${reply} onSent=${onSent} /><//>`;
 }
 
 function SendForm({ to = '', from, reply, onSent }) {
-  const form = useForm({ channel: from || formChannel.value?.code || '', to: to || (!from && formChannel.value?.network === 'sandbox' ? '6281234567890' : ''), message: '' }, async (values) => {
+  const form = useForm({ channel: from || formChannel.value?.code || '', to: to || (!from && formChannel.value?.network === 'sandbox'
+    ? '6281234567890' : ''), message: '' }, async (values) => {
     if (!values.channel) throw { errors: { channel: [core('picker.choose')] } };
-    const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: toContact(values.to) }, { channel: values.channel });
+    const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: toContact(values.to) },
+      { channel: values.channel });
     close();
     onSent();
-    toast(t(data.status === 'FAILED' ? 'sentFailed' : 'sent'), { kind: data.status === 'FAILED' ? 'bad' : 'good', action: { label: core('keys.open'), run: () => setQuery({ open: `${values.channel}.${data.message_id}` }) } });
+    toast(t(data.status === 'FAILED' ? 'sentFailed' : 'sent'),
+      { kind: data.status === 'FAILED' ? 'bad' : 'good',
+        action: { label: core('keys.open'), run: () => setQuery({ open: `${values.channel}.${data.message_id}` }) } });
   });
   const wanted = (values) => ({ contact_id: `${number(values.to)}@c.us`, message: values.message, ...(reply && { reply_to: reply }) });
   const { values } = form;
@@ -197,7 +221,8 @@ function SendForm({ to = '', from, reply, onSent }) {
     <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('contact')} required autocomplete="off" />
     <${Field} form=${form} name="message" type="textarea" label=${t('text')} required autofocus maxlength="4096" />
     <div class="row"><${Submit} need="support" form=${form} icon="send">${t('sendNow')}<//>
-      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: manyChannels.value && { 'X-Channel': values.channel }, body: wanted(values) }} /></div>
+      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: manyChannels.value && { 'X-Channel': values.channel },
+        body: wanted(values) }} /></div>
     <p class="hint"><a href=${href('/api-recipes')}>${t('otherKinds')}</a></p>
   <//>`;
 }

@@ -26,8 +26,10 @@ export function toRequest(m) {
   const more = m.reply_to ? { reply_to: m.reply_to } : {};
   const body = m.otp || !m.from_me ? null
     : m.type === 'text' && m.body ? { ...to, message: m.body, ...more }
-      : m.location ? { ...to, latitude: m.location.latitude, longitude: m.location.longitude, ...(m.location.title && { title: m.location.title }), ...more }
-        : m.poll && { ...to, title: m.poll.title, options: m.poll.options.map((option) => option.name), is_multiple_answer: m.poll.multiple, ...more };
+      : m.location ? { ...to, latitude: m.location.latitude, longitude: m.location.longitude,
+        ...(m.location.title && { title: m.location.title }), ...more }
+        : m.poll && { ...to, title: m.poll.title, options: m.poll.options.map((option) => option.name),
+          is_multiple_answer: m.poll.multiple, ...more };
   return body ? { method: 'POST', path: `/api/send-message/${m.type}`, headers: { 'X-Channel': m.channel }, body } : null;
 }
 
@@ -71,7 +73,8 @@ function Actions({ m, path, open }) {
   const request = toRequest(m);
   const channel = channelBy(m.channel);
   const again = async () => {
-    if (channel?.network !== 'sandbox' && !await confirm({ title: t('again'), text: t('againReal', { to: phone(m.contact_id || m.group_id) }), action: t('again') })) return;
+    if (channel?.network !== 'sandbox' &&
+      !await confirm({ title: t('again'), text: t('againReal', { to: phone(m.contact_id || m.group_id) }), action: t('again') })) return;
     const { data } = await api.post(request.path.slice(4), request.body, { channel: m.channel });
     toast(t('sentAgain'), { kind: 'good', action: { label: core('keys.open'), run: () => open(`${m.channel}.${data.message_id}`) } });
   };
@@ -80,7 +83,9 @@ function Actions({ m, path, open }) {
     <${AsCode} small request=${request || { path: `/api${path}?channel=${m.channel}` }} />
     ${request && html`<${Button} need="support" small icon="refresh" onClick=${again}>${t('again')}<//>`}
     ${!m.group_id && html`<${Button} need="support" small icon="reply" onClick=${() => reply(m)}>${t('reply')}<//>`}
-    <${Button} small icon="conversations" href=${href(`/conversations/${encodeURIComponent(m.channel)}/${encodeURIComponent(m.group_id || m.contact_id)}`, { message: m.id })}>${t('chat')}<//>
+    <${Button} small icon="conversations"
+      href=${href(`/conversations/${encodeURIComponent(m.channel)}/${encodeURIComponent(m.group_id || m.contact_id)}`, { message: m.id })}>
+      ${t('chat')}<//>
   </div>`;
 }
 
@@ -95,12 +100,15 @@ function Why({ m }) {
 
 /** The bubble on the other phone. What it answers is looked up. */
 function Seen({ m, path }) {
-  const quoted = useLoad(async () => m.reply_to && (await api.get(`/manage/messages/${encodeURIComponent(m.reply_to)}`, { query: { channel: m.channel } }).catch(() => null))?.data, [m.reply_to]).data;
+  const quoted = useLoad(async () => m.reply_to &&
+    (await api.get(`/manage/messages/${encodeURIComponent(m.reply_to)}`, { query: { channel: m.channel } }).catch(() => null))?.data,
+    [m.reply_to]).data;
   const file = () => api.blob(`${path}/media`, { query: { channel: m.channel } });
   const shown = asBubble(m);
   const author = (one) => (one.from_me ? m.channel : mask(m.name || phone(m.contact_id)));
   const quote = m.reply_to && (quoted ? { who: author(quoted), text: excerpt(asBubble(quoted)) } : {});
-  return html`<div class="as-seen"><${Bubble} m=${{ ...shown, votes: m.poll?.options.filter((option) => option.votes).map((option) => option.name) || [] }}
+  return html`<div class="as-seen">
+    <${Bubble} m=${{ ...shown, votes: m.poll?.options.filter((option) => option.votes).map((option) => option.name) || [] }}
     own=${!m.from_me} author=${author(m)} status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status} quote=${quote} file=${file} /></div>`;
 }
 
@@ -108,7 +116,8 @@ function Line({ m }) {
   const begun = Date.parse(m.timeline[0].at);
   return html`<ol class="line">${m.timeline.map((step, i) => html`<li key=${i}>
     ${step.edited ? html`<span>${core('edited')}</span>` : html`<${Tick} status=${step.status} at=${step.at} />`}<${Time} at=${step.at} />
-    <span class="muted mono-num">${i > 0 && `+ ${duration(Math.max(0, Date.parse(step.at) - Date.parse(m.timeline[i - 1].at)))}`}${i > 1 && ` · ${t('inAll', { time: duration(Math.max(0, Date.parse(step.at) - begun)) })}`}</span></li>`)}</ol>`;
+    <span class="muted mono-num">${i > 0 && `+ ${duration(Math.max(0, Date.parse(step.at) - Date.parse(m.timeline[i - 1].at)))}`}
+      ${i > 1 && ` · ${t('inAll', { time: duration(Math.max(0, Date.parse(step.at) - begun)) })}`}</span></li>`)}</ol>`;
 }
 
 const Mono = ({ text, what }) => html`<span class="mono">${text}</span> <${Copy} text=${text} what=${what} />`;
@@ -120,8 +129,10 @@ const facts = (m) => [
   [t('group'), m.group_id && html`<span class="mono">${m.group_id}</span>`],
   [t('type'), m.otp ? `${kindName(m.type)} · OTP` : kindName(m.type)],
   [t('replyTo'), m.reply_to && html`<a class="mono" href=${href('/messages', { open: `${m.channel}.${m.reply_to}` })}>${m.reply_to}</a>`],
-  [t('file'), m.media && html`<bdi>${mask(m.media.filename || m.type)}</bdi> <span class="muted">${m.media.mimetype} · ${bytes(m.media.bytes)}</span>`],
-  [t('contacts'), m.contacts?.length > 0 && m.contacts.map((card) => html`<bdi>${mask(card.name)}</bdi> <${Copy} text=${card.vcard} what=${t('contacts')} /> `)],
+  [t('file'), m.media && html`<bdi>${mask(m.media.filename || m.type)}</bdi> <span class="muted">
+    ${m.media.mimetype} · ${bytes(m.media.bytes)}</span>`],
+  [t('contacts'), m.contacts?.length > 0 &&
+    m.contacts.map((card) => html`<bdi>${mask(card.name)}</bdi> <${Copy} text=${card.vcard} what=${t('contacts')} /> `)],
   [t('sentBy'), m.sent_by && t(`sentBy.${m.sent_by.kind}`, { name: html`<bdi>${senderName(m.sent_by)}</bdi>` })],
   [t('request'), m.request_id && html`<${Mono} text=${m.request_id} what=${t('request')} />`],
   [t('key'), m.idempotency_key && html`<${Mono} text=${m.idempotency_key} what=${t('key')} />`],
@@ -130,5 +141,6 @@ const facts = (m) => [
 function Caused({ m }) {
   if (!m.deliveries.length) return html`<p class="muted">${t('noDeliveries')}</p>`;
   return html`<ul class="caused">${m.deliveries.map((d) => html`<li key=${d.id}>
-    <a href=${href('/webhooks/deliveries', { open: d.id })}>${eventName(d.type)}</a> <span class="muted clip">${d.url}</span><${Result} d=${d} /></li>`)}</ul>`;
+    <a href=${href('/webhooks/deliveries', { open: d.id })}>${eventName(d.type)}</a> <span class="muted clip">${d.url}</span>
+      <${Result} d=${d} /></li>`)}</ul>`;
 }

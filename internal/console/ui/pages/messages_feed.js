@@ -41,18 +41,22 @@ const find = (filter, cursor) => (filter.id ? lookUp(filter) : search(filter, cu
 /** Whether a message that is new belongs into the list. */
 function wanted(filter, m) {
   const { channel, contact, direction, status, type, text, before, id } = { ...filter, ...toQuery(filter) };
-  return !id && !before && !wantsCodes(filter) && (!channel || channel === m.channel) && (!contact || number(m.contact_id).startsWith(number(contact)))
+  return !id && !before && !wantsCodes(filter) && (!channel || channel === m.channel) &&
+    (!contact || number(m.contact_id).startsWith(number(contact)))
     && (!direction || (direction === 'out') === m.from_me) && (!status || status === m.status) && (!type || type === m.type)
     && (!text || m.body.toLowerCase().includes(text.toLowerCase()));
 }
 
 const toRow = ({ channel, timestamp, data }, names) => ({
-  channel, message_id: data.message_id, id: data.id, contact_id: data.contact_id || '', group_id: data.group_id || null, name: names.get(data.contact_id) || '', from_me: data.from_me === 'true', type: data.type,
-  body: data.body, status: data.status, error: data.error || null, timestamp: data.timestamp, updated_at: timestamp, edited_at: data.edited_at || null, request_id: null, otp: false,
+  channel, message_id: data.message_id, id: data.id, contact_id: data.contact_id || '', group_id: data.group_id || null,
+    name: names.get(data.contact_id) || '', from_me: data.from_me === 'true', type: data.type,
+  body: data.body, status: data.status, error: data.error || null, timestamp: data.timestamp, updated_at: timestamp,
+    edited_at: data.edited_at || null, request_id: null, otp: false,
 });
 
 // The later version wins: an event may overtake a response.
-const newer = (was, next) => (Date.parse(next.updated_at) >= Date.parse(was.updated_at) ? next : { ...next, status: was.status, error: was.error, updated_at: was.updated_at });
+const newer = (was, next) => (Date.parse(next.updated_at) >= Date.parse(was.updated_at) ? next
+  : { ...next, status: was.status, error: was.error, updated_at: was.updated_at });
 
 const byTime = (a, b) => (a.timestamp < b.timestamp ? 1 : a.timestamp > b.timestamp ? -1 : 0);
 
@@ -90,10 +94,14 @@ export function useFeed(filter, held) {
     const names = new Map(was.rows.map((row) => [row.contact_id, row.name]));
     const last = new Map(events.map((event) => [`${event.channel}.${event.data.message_id}`, event]));
     const known = new Set([...was.rows, ...was.fresh].map(toKey));
-    const list = [...last].map(([key, event]) => [key, toRow(event, names)]).filter(([key, row]) => known.has(key) || wanted(now_.current.filter, row));
+    const list = [...last].map(([key, event]) => [key, toRow(event, names)])
+      .filter(([key, row]) => known.has(key) || wanted(now_.current.filter, row));
     const fill = new Map([...was.rows, ...was.fresh].filter((row) => last.has(toKey(row))).map((row) => [toKey(row), row]));
     // An event does not tell everything that the list has.
-    const whole = list.map(([key, row]) => (known.has(key) ? { ...fill.get(key), status: row.status, error: row.error, updated_at: row.updated_at, ...(row.status === 'DELETED' && { body: '' }), ...(row.edited_at && row.status !== 'DELETED' && { body: row.body, edited_at: row.edited_at }) } : row));
+    const whole = list.map(([key, row]) =>
+      (known.has(key) ? { ...fill.get(key), status: row.status, error: row.error, updated_at: row.updated_at,
+        ...(row.status === 'DELETED' && { body: '' }),
+        ...(row.edited_at && row.status !== 'DELETED' && { body: row.body, edited_at: row.edited_at }) } : row));
     const added = list.filter(([key]) => !known.has(key)).map(([, row]) => row);
     if (added.length) tell(added);
     if (added.length || wantsCodes(now_.current.filter)) refresh(); // an event does not say that it is of a code
@@ -136,7 +144,8 @@ export function useFeed(filter, held) {
       return { ...was, cursor: page.cursor, rows: [...was.rows, ...page.rows.filter((row) => !known.has(toKey(row)))] };
     });
   };
-  return { rows: state.rows, fresh: state.fresh.length, more: Boolean(state.cursor) && state.rows?.length < most, load, older, refresh, show: () => change(shown) };
+  return { rows: state.rows, fresh: state.fresh.length, more: Boolean(state.cursor) && state.rows?.length < most, load, older, refresh,
+    show: () => change(shown) };
 }
 
 // Screen readers hear how much came, now and then, and not each row.

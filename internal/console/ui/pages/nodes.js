@@ -30,25 +30,34 @@ export default function Page() {
   const load = useLoad(() => api.get('/manage/nodes'), [Math.floor(useSecond() / every)]);
   const nodes = load.data?.data;
   return html`
-    <${Head} title=${core('page.nodes')} lead=${nodes?.length > 0 && t('lead', { n: nodes.length })} actions=${html`<${AsCode} request=${{ path: '/api/manage/nodes' }} />`} />
+    <${Head} title=${core('page.nodes')} lead=${nodes?.length > 0 && t('lead', { n: nodes.length })}
+      actions=${html`<${AsCode} request=${{ path: '/api/manage/nodes' }} />`} />
     <${Table} label=${core('page.nodes')} load=${load} rows=${nodes} rowKey=${(node) => node.id} columns=${columns(load.reload, nodes)}
       empty=${html`<${Empty} icon="nodes" title=${t('none')} text=${t('noneText')} />`} />`;
 }
 
-const State = ({ state }) => html`<span class="state ${state === 'serving' ? 'good' : 'warn'}"><${Icon} name=${state === 'serving' ? 'good' : 'refresh'} size=${16} />${t(`state.${state}`)}</span>`;
+const State = ({ state }) => html`<span class="state ${state === 'serving' ? 'good' : 'warn'}">
+  <${Icon} name=${state === 'serving' ? 'good' : 'refresh'} size=${16} />${t(`state.${state}`)}</span>`;
 
 function columns(reload, nodes = []) {
   const serving = nodes.filter((node) => node.state === 'serving').length;
   // Without another node that serves, every channel would stop.
   const canDrain = (node) => node.state === 'serving' && serving > 1;
   return [
-    { id: 'id', label: t('node'), cell: (node) => html`${t('name', { id: node.id })}${node.self && html` <${Badge} tone="accent">${t('self')}<//>`}`, sort: (node) => Number(node.id), card: 'title' },
+    { id: 'id', label: t('node'), cell: (node) =>
+      html`${t('name', { id: node.id })}${node.self && html` <${Badge} tone="accent">${t('self')}<//>`}`, sort: (node) => Number(node.id),
+      card: 'title' },
     { id: 'state', label: t('state'), cell: (node) => html`<${State} state=${node.state} />`, sort: (node) => node.state, card: 'status' },
-    { id: 'shards', label: t('shards'), align: 'end', cell: (node) => html`<span class="only-small">${t('shards')} </span>${node.shards}`, sort: (node) => node.shards },
+    { id: 'shards', label: t('shards'), align: 'end', cell: (node) => html`<span class="only-small">${t('shards')} </span>${node.shards}`,
+      sort: (node) => node.shards },
     { id: 'version', label: t('version'), cell: (node) => node.version, sort: (node) => node.version },
     { id: 'url', label: t('url'), cell: (node) => html`<code>${node.url}</code>`, wide: true, card: 'text' },
-    { id: 'started', label: t('started'), cell: (node) => html`<${Time} at=${node.started_at} />`, sort: (node) => node.started_at, wide: true },
-    { id: 'renewed', label: t('renewed'), cell: (node) => html`<span class="only-small">${t('renewed')} </span><${Time} at=${node.renewed_at} />`, sort: (node) => node.renewed_at, card: 'when' },
-    { id: 'act', label: html`<span class="sr">${t('drain')}</span>`, align: 'end', cell: (node) => canDrain(node) && html`<${Button} need="operator" small kind="quiet" aria-label=${t('drainTitle', { id: node.id })} onClick=${() => drain(node, reload)}>${t('drain')}<//>` },
+    { id: 'started', label: t('started'), cell: (node) => html`<${Time} at=${node.started_at} />`, sort: (node) => node.started_at,
+      wide: true },
+    { id: 'renewed', label: t('renewed'), cell: (node) => html`<span class="only-small">${t('renewed')} </span>
+      <${Time} at=${node.renewed_at} />`, sort: (node) => node.renewed_at, card: 'when' },
+    { id: 'act', label: html`<span class="sr">${t('drain')}</span>`, align: 'end', cell: (node) => canDrain(node) &&
+      html`<${Button} need="operator" small kind="quiet" aria-label=${t('drainTitle', { id: node.id })}
+        onClick=${() => drain(node, reload)}>${t('drain')}<//>` },
   ];
 }

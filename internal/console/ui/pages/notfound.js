@@ -10,12 +10,14 @@ const core = texts('core');
 export default function Page({ route }) {
   const typed = route.at.split('/')[1].toLowerCase();
   const [nearest] = routes.value.filter((entry) => entry.icon)
-    .map((entry) => ({ entry, far: Math.min(distance(typed, entry.path.split('/')[1]), distance(typed, core(`page.${entry.name}`).toLowerCase())) }))
+    .map((entry) => ({ entry, far: Math.min(distance(typed, entry.path.split('/')[1]),
+      distance(typed, core(`page.${entry.name}`).toLowerCase())) }))
     .sort((a, b) => a.far - b.far);
   const link = html`<a href=${href(nearest.entry.path.replace(/\/:.*/, ''))}>${core(`page.${nearest.entry.name}`)}</a>`;
   // Half of the letters wrong is no spelling mistake any more.
   const near = nearest.far <= Math.max(2, typed.length / 2);
-  return html`<${Head} title=${t('title')} lead=${near ? t('meant', { page: link }) : t('none', { page: html`<a href=${href('/')}>${core('page.overview')}</a>` })} />`;
+  return html`<${Head} title=${t('title')}
+    lead=${near ? t('meant', { page: link }) : t('none', { page: html`<a href=${href('/')}>${core('page.overview')}</a>` })} />`;
 }
 
 // The Levenshtein distance: how many letters differ, are missing or are too many.

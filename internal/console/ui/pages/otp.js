@@ -20,7 +20,9 @@ const Trouble = lazy(() => import('./otp_trouble.js').then((module) => module.Tr
 
 export default function Page({ route }) {
   const channel = currentChannel.value;
-  if (!channel) return html`<${Head} title=${t('title')} />${channelsLoaded.value ? html`<${Empty} icon="otp" title=${t('noChannel')}><${Button} kind="primary" href=${href('/channels')}>${t('toChannels')}<//><//>` : html`<${Loading} />`}`;
+  if (!channel) return html`<${Head} title=${t('title')} />
+    ${channelsLoaded.value ? html`<${Empty} icon="otp" title=${t('noChannel')}><${Button} kind="primary" href=${href('/channels')}>
+      ${t('toChannels')}<//><//>` : html`<${Loading} />`}`;
   return html`<${Playground} key=${channel.code} channel=${channel} kind=${route.query.kind === 'link' ? 'link' : 'code'} />`;
 }
 
@@ -42,7 +44,8 @@ function Playground({ channel, kind }) {
     const { data } = await api.post(`/otp/${kind}/request`, body, { channel: channel.code });
     setCodes([]);
     setDraft('');
-    timeline.begin({ kind, after, contact: body.contact_id, answer: data, callback: Boolean(body.callback), prompt: data.link && toPrompt(data.link) });
+    timeline.begin({ kind, after, contact: body.contact_id, answer: data, callback: Boolean(body.callback), prompt: data.link &&
+      toPrompt(data.link) });
   };
   // The codes that came since the request: those of before are no use here.
   const seen = (list) => {
@@ -60,18 +63,23 @@ function Playground({ channel, kind }) {
     await api.post(`/sandbox/phones/${digits}/send`, { type: 'text', message: run.prompt }, { channel: channel.code });
     setDraft('');
   };
-  if (!real && !phones.list) return html`<${Head} title=${t('title')} />${phones.load.error ? html`<${Failed} load=${phones.load} />` : html`<${Loading} rows=${5} />`}`;
+  if (!real && !phones.list) return html`<${Head} title=${t('title')} />${phones.load.error ? html`<${Failed} load=${phones.load} />`
+    : html`<${Loading} rows=${5} />`}`;
   const common = { channel: channel.code, kind, timeline, real };
   return html`
     <${Head} title=${t('title')} lead=${t(real ? 'leadReal' : 'lead', { channel: channel.code })} />
-    <${Tabs} label=${t('title')} current=${kind} tabs=${['code', 'link'].map((id) => ({ id, label: t(`kind.${id}`), href: href('/otp', { kind: id === 'link' ? id : null }) }))} />
+    <${Tabs} label=${t('title')} current=${kind}
+      tabs=${['code', 'link'].map((id) => ({ id, label: t(`kind.${id}`), href: href('/otp', { kind: id === 'link' ? id : null }) }))} />
     <div class="otp-columns">
       <${Backend} key=${kind} ...${common} first=${digits} request=${request} />
       <div class="otp-phone" ref=${phoneColumn} role="region" aria-label=${t('phone')}>
         <h2>${t('phone')} <span class="muted">${toName(device)}</span></h2>
-        ${real ? html`<${Note}>${t('realPhone')}<//>` : digits && html`<div class="screen"><${Chat} key=${digits} channel=${channel.code} device=${device} draft=${draft} onDraftSent=${() => setDraft('')} onMessages=${seen} /></div>`}
+        ${real ? html`<${Note}>${t('realPhone')}<//>`
+          : digits && html`<div class="screen"><${Chat} key=${digits} channel=${channel.code} device=${device} draft=${draft}
+            onDraftSent=${() => setDraft('')} onMessages=${seen} /></div>`}
       </div>
-      <${LoginPage} key=${run?.answer.id} ...${common} codes=${codes} openPhone=${openPhone} tap=${tap} request=${request} contact=${`${digits}@c.us`} />
+      <${LoginPage} key=${run?.answer.id} ...${common} codes=${codes} openPhone=${openPhone} tap=${tap} request=${request}
+        contact=${`${digits}@c.us`} />
     </div>
     <${Timeline} timeline=${timeline} />
     <${Trouble} ...${common} codes=${codes} phones=${phones} digits=${digits} request=${request} />`;
@@ -91,26 +99,35 @@ function Backend({ channel, kind, timeline, real, first, request }) {
     ...(!link && letters && { useLetter: true, allCapital: true }),
     ...(link && callback && { callback: { success: callback, failed: callback } }),
   });
-  const form = useForm({ to: first, name: '', expires: 300, length: 6, letters: false, callback: '' }, (values) => request({ ...toBody(values), contact_id: toContact(values.to) }));
-  useEffect(() => setQuery({ to: number(form.values.to) === first ? query.value.to : number(form.values.to) }, { replace: true }), [form.values.to]);
+  const form = useForm({ to: first, name: '', expires: 300, length: 6, letters: false, callback: '' },
+    (values) => request({ ...toBody(values), contact_id: toContact(values.to) }));
+  useEffect(() => setQuery({ to: number(form.values.to) === first ? query.value.to : number(form.values.to) }, { replace: true }),
+    [form.values.to]);
   const body = toBody(form.values);
   const code = { method: 'POST', path: `/api/otp/${kind}/request`, headers: { 'X-Channel': channel }, body };
   return html`<${Card} title=${t('backend')} actions=${html`<${AsCode} small request=${code} />`}>
     <${Form} form=${form}>
-      ${real && html`<${Note} kind="warn"><label class="choice"><input type="checkbox" checked=${sure} onChange=${(event) => setSure(event.target.checked)} /><span>${t('sure')}</span></label><//>`}
+      ${real && html`<${Note} kind="warn"><label class="choice">
+        <input type="checkbox" checked=${sure} onChange=${(event) => setSure(event.target.checked)} /><span>${t('sure')}</span>
+        </label><//>`}
       <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('to')} required />
       <div class="otp-row"><${Field} form=${form} name="name" label=${t('name')} maxlength="60" />
         <${Field} form=${form} name="expires" type="number" label=${t('expires')} min=${link ? 60 : 30} max=${link ? 86400 : 3600} /></div>
-      ${link ? html`<${Field} form=${form} name="callback" path="callback.success" type="url" label=${t('callback')} hint=${t('callbackHint', { example: 'localhost:3000/login' })} />`
-        : html`<div class="otp-row"><${Field} form=${form} name="length" type="number" label=${t('length')} min="4" max="6" /><${Field} form=${form} name="letters" type="checkbox" label=${t('letters')} /></div>`}
+      ${link ? html`<${Field} form=${form} name="callback" path="callback.success" type="url" label=${t('callback')}
+        hint=${t('callbackHint', { example: 'localhost:3000/login' })} />`
+        : html`<div class="otp-row"><${Field} form=${form} name="length" type="number" label=${t('length')} min="4" max="6" />
+          <${Field} form=${form} name="letters" type="checkbox" label=${t('letters')} /></div>`}
       <${Submit} need="operator" form=${form} icon="send" disabled=${real && !sure}>${t(`ask.${kind}`)}<//>
     <//>
-    ${timeline.run?.kind === kind && html`<h3>${t('answer')}</h3><${Code} wrap text=${mask(JSON.stringify(real ? hidden(timeline.run.answer) : timeline.run.answer, null, 2))} what="JSON" />`}
+    ${timeline.run?.kind === kind &&
+      html`<h3>${t('answer')}</h3><${Code} wrap
+        text=${mask(JSON.stringify(real ? hidden(timeline.run.answer) : timeline.run.answer, null, 2))} what="JSON" />`}
   <//>`;
 }
 
 // On a real network nobody but its owner sees a code.
-const hidden = (answer) => Object.fromEntries(Object.entries(answer).map(([key, value]) => [key, /^(code|link|app_uri)$/.test(key) ? '••••••' : value]));
+const hidden = (answer) => Object.fromEntries(Object.entries(answer)
+  .map(([key, value]) => [key, /^(code|link|app_uri)$/.test(key) ? '••••••' : value]));
 
 // What happened to one request, step by step, from what the server tells.
 
@@ -127,7 +144,8 @@ export function useTimeline(channel) {
   const now = useRef();
   now.current = run;
   const ids = useRef({});
-  const add = (id, more = {}) => setSteps((was) => (was.some((step) => step.id === id && !more.again) ? was : [...was, { id, at: Date.now(), ...more }]));
+  const add = (id, more = {}) =>
+    setSteps((was) => (was.some((step) => step.id === id && !more.again) ? was : [...was, { id, at: Date.now(), ...more }]));
   const note = (outcome) => setOutcomes((was) => [{ key: Date.now() + Math.random(), at: Date.now(), ...outcome }, ...was].slice(0, 20));
 
   // The next event may come before this is drawn.
@@ -143,7 +161,8 @@ export function useTimeline(channel) {
         if (current.ended === 'not_sent') continue; // said already
         if (outcome !== 'failed') setRun((was) => ({ ...was, ended: outcome }));
         add(outcome, { reason: data.reason, tone: outcome === 'approved' ? 'good' : 'bad', again: outcome === 'failed' });
-        if (current.callback && outcome !== 'expired') toCallback(event, add, () => now.current === current || now.current?.answer === current.answer);
+        if (current.callback && outcome !== 'expired') toCallback(event, add,
+          () => now.current === current || now.current?.answer === current.answer);
       } else if (number(data.contact_id) === number(current.contact)) {
         if (type === 'message.received') { if (current.kind === 'link') add('typed'); continue; }
         if (data.from_me !== 'true') continue;
@@ -178,7 +197,8 @@ async function toCallback(event, add, wanted) {
     const { data } = await api.get('/manage/deliveries', { query: { event_id: event } });
     const delivery = data.find((row) => !row.webhook && row.tried_at);
     if (!delivery) continue;
-    add('callback', { reason: delivery.code ? `HTTP ${delivery.code}` : delivery.problem, took: delivery.took_ms, tone: delivery.state === 'delivered' ? 'good' : 'bad', again: true });
+    add('callback', { reason: delivery.code ? `HTTP ${delivery.code}` : delivery.problem, took: delivery.took_ms,
+      tone: delivery.state === 'delivered' ? 'good' : 'bad', again: true });
     return;
   }
 }
@@ -193,6 +213,7 @@ export function Timeline({ timeline }) {
     ${steps.map((step, i) => html`<li key=${i} class=${step.tone || ''} data-step=${step.id}>
       <${Icon} name=${icons[step.tone] || 'check'} size=${16} /><b>${t(`step.${step.id}`)}</b>
       <span class="muted mono-num">${i ? duration(step.at - begun) : clock(step.at)}</span>
-      ${step.reason && html`<span class="muted"><bdi>${t.has(`reason.${step.reason}`) ? t(`reason.${step.reason}`) : step.reason}</bdi>${step.took != null && ` · ${duration(step.took)}`}</span>`}
+      ${step.reason && html`<span class="muted"><bdi>${t.has(`reason.${step.reason}`) ? t(`reason.${step.reason}`) : step.reason}</bdi>
+        ${step.took != null && ` · ${duration(step.took)}`}</span>`}
     </li>`)}</ol><//>`;
 }

@@ -22,8 +22,12 @@ export async function tryCode({ channel, timeline }, contact, code) {
 export function LoginPage({ channel, kind, timeline, real, codes, openPhone, tap, request, contact }) {
   const { run } = timeline;
   const mine = run?.kind === kind ? run : null;
-  return html`<${Card} title=${t('login')} class="otp-login" actions=${kind === 'code' && html`<${AsCode} small request=${{ method: 'POST', path: '/api/otp/code/validate', headers: { 'X-Channel': channel }, body: { contact_id: contact, code: '123456' } }} />`}>
-    ${!mine ? html`<${Empty} title=${t(kind === 'code' ? 'nobody' : 'nobodyLink')}>${!real && contact.length > 5 && html`<${Demo} request=${request} contact=${contact} />`}<//>`
+  return html`<${Card} title=${t('login')} class="otp-login"
+    actions=${kind === 'code' && html`<${AsCode} small
+      request=${{ method: 'POST', path: '/api/otp/code/validate', headers: { 'X-Channel': channel },
+      body: { contact_id: contact, code: '123456' } }} />`}>
+    ${!mine ? html`<${Empty} title=${t(kind === 'code' ? 'nobody' : 'nobodyLink')}>
+      ${!real && contact.length > 5 && html`<${Demo} request=${request} contact=${contact} />`}<//>`
       : mine.ended === 'approved' ? html`<${Approved} run=${mine} called=${timeline.steps.findLast((step) => step.id === 'callback')} />`
         : mine.ended === 'not_sent' ? html`<${Note} kind="bad" title=${t('notSent')}><bdi lang="en">${mine.why}</bdi> ${t('notSentDo')}<//>`
         : kind === 'code' ? html`<${CodeEntry} channel=${channel} timeline=${timeline} run=${mine} codes=${codes} />`
@@ -59,7 +63,8 @@ function CodeEntry({ channel, timeline, run, codes }) {
   const there = useRef(true);
   useEffect(() => () => { there.current = false; }, []);
   const check = async (code) => setSaid(await tryCode({ channel, timeline }, run.contact, code));
-  const submit = (event) => { event.preventDefault(); if (text.trim()) check(text.trim()).catch((error) => setSaid({ message: error.message })); };
+  const submit = (event) => { event.preventDefault(); if (text.trim()) check(text.trim())
+    .catch((error) => setSaid({ message: error.message })); };
   // The demo types what the phone shows, a key at a time.
   useEffect(() => {
     if (!slowly.wanted || !codes[0]) return;
@@ -73,10 +78,12 @@ function CodeEntry({ channel, timeline, run, codes }) {
   }, [codes[0]]);
   return html`<form class="form" onSubmit=${submit}>
     <div class="field"><label class="label" for=${id}>${t('enterCode')}</label>
-      <input id=${id} class="code-input" autocomplete="one-time-code" maxlength="64" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
+      <input id=${id} class="code-input" autocomplete="one-time-code" maxlength="64" value=${text}
+        onInput=${(event) => setText(event.target.value)} /></div>
     <${Button} kind="primary" type="submit">${t('logIn')}<//>
     <${Expiry} run=${run} />
-    <div role="status">${said && html`<${Note} kind="warn" title=${said.status}>${said.message}${said.attempts_left != null && ` ${t('attempts', { n: said.attempts_left })}`}<//>`}</div>
+    <div role="status">${said && html`<${Note} kind="warn" title=${said.status}>${said.message}
+      ${said.attempts_left != null && ` ${t('attempts', { n: said.attempts_left })}`}<//>`}</div>
   </form>`;
 }
 
@@ -91,7 +98,8 @@ function LinkEntry({ run, real, openPhone, tap }) {
   }, []);
   return html`
     <p>${t('linkHow')}</p>
-    ${real ? html`<${Copy} text=${run.answer.link} what=${t('kind.link')}>${t('copyLink')}<//>` : html`<${Button} kind="primary" icon="messages" onClick=${openPhone}>${t('openChat')}<//>
+    ${real ? html`<${Copy} text=${run.answer.link} what=${t('kind.link')}>${t('copyLink')}<//>`
+      : html`<${Button} kind="primary" icon="messages" onClick=${openPhone}>${t('openChat')}<//>
       <p class="muted"><a href=${run.answer.link} target="_blank" rel="noreferrer noopener">${t('openLink')}</a></p>`}
     <p role="status">${t(run.callback ? 'waiting' : 'waitingMessage')}</p>
     <${Expiry} run=${run} />`;

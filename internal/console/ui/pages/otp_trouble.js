@@ -58,9 +58,13 @@ export function Trouble({ channel, kind, timeline, real, codes, phones, digits, 
   ];
   if (!real) buttons.push(['expire', open, expire]);
   return html`<${Card} title=${t('tryFailure')}>
-    <div class="row">${buttons.map(([name, able, act]) => html`<${Button} key=${name} disabled=${!able} onClick=${act}>${t(name)}<//>`)}</div>
+    <div class="row">${buttons.map(([name, able, act]) => html`<${Button} key=${name} disabled=${!able} onClick=${act}>${t(name)}
+      <//>`)}</div>
     ${!mine && html`<p class="muted">${t('tryFailureHint')}</p>`}
-    <ul class="outcomes" aria-live="polite">${outcomes.map((one) => html`<li key=${one.key}><${Badge} tone=${tones[one.status] ?? 'bad'}>${one.status}<//>
-      <span class="grow"><bdi>${one.text}</bdi></span><${Time} at=${new Date(one.at).toISOString()} /><a href=${one.docs === 'advanceClock' ? '/docs#/Sandbox/advanceClock' : docs(one.docs)} target="_blank">${t('rules')}</a></li>`)}</ul>
+    <ul class="outcomes" aria-live="polite">
+      ${outcomes.map((one) => html`<li key=${one.key}><${Badge} tone=${tones[one.status] ?? 'bad'}>${one.status}<//>
+      <span class="grow"><bdi>${one.text}</bdi></span><${Time} at=${new Date(one.at).toISOString()} />
+        <a href=${one.docs === 'advanceClock' ? '/docs#/Sandbox/advanceClock' : docs(one.docs)} target="_blank">${t('rules')}</a>
+        </li>`)}</ul>
   <//>`;
 }

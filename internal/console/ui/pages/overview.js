@@ -31,9 +31,11 @@ export default function Page() {
     <${Head} title=${core('page.overview')} lead=${needs ? lead(data, needs) : '\u00a0'} actions=${html`<${Doctor} />`} />
     ${load.error && html`<${Failed} load=${load} />`}
     ${!data && !load.error && html`<${Loading} rows=${5} />`}
-    ${data && html`<${Needs} needs=${needs} all=${selected.value ? needs.length : data.problems + data.warnings} onDone=${load.reload} /><${FirstRun} />
+    ${data && html`<${Needs} needs=${needs} all=${selected.value ? needs.length : data.problems + data.warnings} onDone=${load.reload} />
+      <${FirstRun} />
       ${selected.value && html`<p class="muted">${t('ofAll')}</p>`}<${Tiles} data=${data} />
-      <${Trends} channel=${selected.value} span=${query.value.span} onSpan=${(span) => setQuery({ span }, { replace: true })} /><${Server} />`}`;
+      <${Trends} channel=${selected.value} span=${query.value.span} onSpan=${(span) => setQuery({ span }, { replace: true })} />
+        <${Server} />`}`;
 }
 
 /** "2 problems and 3 warnings need attention." The server counts; of one channel what is listed is counted. */
@@ -60,20 +62,23 @@ function Needs({ needs, all, onDone }) {
       <span class="row">${need.code === 'webhook_failing' && html`<${Retry} webhook=${need.webhook} onDone=${onDone} />`}
         <${Button} small href=${own(need.action.href)}>${label(need.action)}<//></span>
     </li>`)}</ul>
-    ${list.length > few && html`<div class="row"><${Button} small kind="quiet" onClick=${() => setOpen(!open)}>${open ? t('showFew') : t('showAll', { n: list.length })}<//>
+    ${list.length > few && html`<div class="row"><${Button} small kind="quiet" onClick=${() => setOpen(!open)}>
+      ${open ? t('showFew') : t('showAll', { n: list.length })}<//>
       ${open && all > listed && html`<span class="muted">${t('andMore', { n: all - listed })}</span>`}</div>`}
   <//>`;
 }
 
 const together = 3; // more channels with the same problem are one line
-const toStatus = { channel_logged_out: 'LOGGED_OUT', channel_not_paired: 'SCAN_QR_CODE', channel_failed: 'FAILED', channel_reconnecting: 'RECONNECTING' };
+const toStatus = { channel_logged_out: 'LOGGED_OUT', channel_not_paired: 'SCAN_QR_CODE', channel_failed: 'FAILED',
+  channel_reconnecting: 'RECONNECTING' };
 
 /** Many channels with the same problem become one need, which leads to the list of them. */
 function grouped(needs) {
   const isMany = ({ code, alike }) => alike > together && toStatus[code];
   const seen = new Set();
   return needs.filter((need) => !isMany(need) || (!seen.has(need.code) && seen.add(need.code)))
-    .map((need) => (isMany(need) ? { ...need, many: need.alike, action: { name: 'channels', href: `/channels?status=${toStatus[need.code]}` } } : need));
+    .map((need) => (isMany(need) ? { ...need, many: need.alike,
+      action: { name: 'channels', href: `/channels?status=${toStatus[need.code]}` } } : need));
 }
 
 /** In English as the server says it, with its reason; else by its code, where there is a translation. */
@@ -81,7 +86,8 @@ function Need({ need }) {
   const known = t.has(`need.${need.code}`) && lang.value !== 'en';
   const since = need.since && html` <span class="muted">${t('since', { time: html`<${Time} at=${need.since} ago />` })}</span>`;
   const remedy = need.action.name === 'checks' && need.remedy;
-  return html`${known ? html`<bdi>${t(`need.${need.code}`, { channel: need.channel, url: need.url })}</bdi>` : html`<${Said} said=${{ sentence: need.sentence, remedy, since: need.until || need.since }} />`}${since}`;
+  return html`${known ? html`<bdi>${t(`need.${need.code}`, { channel: need.channel, url: need.url })}</bdi>`
+    : html`<${Said} said=${{ sentence: need.sentence, remedy, since: need.until || need.since }} />`}${since}`;
 }
 
 const Retry = ({ webhook, onDone }) => html`<${Button} small need="operator" icon="refresh" onClick=${async () => {
@@ -105,13 +111,18 @@ function Tiles({ data }) {
       sub=${counts.map(([status, n]) => `${num(n)} ${core(`channel.${status}`)}`).join(' · ') || t('noChannels')} />
     <${Tile} value=${num(day.sent)} label=${t('sent')} href=${href('/messages', { q: 'direction:out after:24h' })}
       sub=${t('deliveredRead', { delivered: percent(day.delivered, day.sent), read: percent(day.read, day.sent) })} />
-    <${Tile} value=${num(day.received)} label=${t('received')} href=${href('/messages', { q: 'direction:in after:24h' })} sub=${t('last24h')} />
-    <${Tile} value=${num(day.failed)} label=${t('failed')} tone=${day.failed ? 'bad' : ''} href=${href('/messages', { q: 'status:failed after:24h' })}
+    <${Tile} value=${num(day.received)} label=${t('received')} href=${href('/messages', { q: 'direction:in after:24h' })}
+      sub=${t('last24h')} />
+    <${Tile} value=${num(day.failed)} label=${t('failed')} tone=${day.failed ? 'bad' : ''}
+      href=${href('/messages', { q: 'status:failed after:24h' })}
       sub=${t('ofSent', { part: percent(day.failed, day.sent + day.failed) })} />
-    <${Tile} value=${num(data.waiting)} label=${t('waiting')} tone=${queue.stuck ? 'warn' : ''} href=${href('/messages', { q: 'status:pending' })} sub=${eta(queue)} />
+    <${Tile} value=${num(data.waiting)} label=${t('waiting')} tone=${queue.stuck ? 'warn' : ''}
+      href=${href('/messages', { q: 'status:pending' })} sub=${eta(queue)} />
     <${Tile} value=${pair(toSent)} label=${t('toSent')} sub=${`${t('toDelivered')} ${pair(toDelivered)}`} />
-    <${Tile} value=${percent(webhooks.attempts - webhooks.failed_attempts, webhooks.attempts)} label=${t('webhooks')} tone=${broken ? 'warn' : ''} href=${href('/webhooks')}
-      sub=${(broken ? `${t('broken', { n: broken })} · ` : '') + t('webhooksSub', { attempts: webhooks.attempts, waiting: webhooks.waiting })} />
+    <${Tile} value=${percent(webhooks.attempts - webhooks.failed_attempts, webhooks.attempts)} label=${t('webhooks')}
+      tone=${broken ? 'warn' : ''} href=${href('/webhooks')}
+      sub=${(broken ? `${t('broken', { n: broken })} · ` : '') + t('webhooksSub',
+        { attempts: webhooks.attempts, waiting: webhooks.waiting })} />
     <${Tile} value=${percent(otp.approved, otp.requested)} label=${t('otp')} href=${href('/otp')}
       sub=${t('otpSub', { requested: otp.requested, delivered: otp.delivered, approved: otp.approved })} />
   </div>`;
@@ -128,9 +139,11 @@ const isNew = () => totals.value?.all <= 3; // a server with more is in use
 function FirstRun() {
   if (hidden.value || !isNew() || steps.value.every((step) => step.done)) return null;
   const next = steps.value.find((step) => !step.done);
-  return html`<${Card} class="first-run" title=${t('firstRun')} actions=${html`<${Button} small kind="quiet" onClick=${() => { hidden.value = true; }}>${t('hide')}<//>`}>
+  return html`<${Card} class="first-run" title=${t('firstRun')}
+    actions=${html`<${Button} small kind="quiet" onClick=${() => { hidden.value = true; }}>${t('hide')}<//>`}>
     <ol class="steps">${steps.value.map((step, i) => html`<li key=${step.id} class=${step.done ? 'done' : step === next ? 'next' : ''}>
-      <a href=${href(step.to)}><i aria-hidden="true">${step.done ? html`<${Icon} name="check" size=${14} />` : i + 1}</i><span>${t(`step.${step.id}`)}</span>${step.done && html`<span class="sr">${t('done')}</span>`}</a></li>`)}</ol>
+      <a href=${href(step.to)}><i aria-hidden="true">${step.done ? html`<${Icon} name="check" size=${14} />` : i + 1}</i><span>
+        ${t(`step.${step.id}`)}</span>${step.done && html`<span class="sr">${t('done')}</span>`}</a></li>`)}</ol>
   <//>`;
 }
 
@@ -146,15 +159,20 @@ function Findings() {
   if (!load.data) return html`<${Loading} rows=${6} />`;
   const { findings, problems, warnings } = load.data.data;
   const passed = findings.filter((finding) => finding.level === 'ok');
-  const text = findings.map((finding) => `${finding.level}\t${finding.name}\t${finding.sentence}\t${finding.remedy || ''}`.trimEnd()).join('\n');
+  const text = findings.map((finding) =>
+    `${finding.level}\t${finding.name}\t${finding.sentence}\t${finding.remedy || ''}`.trimEnd()).join('\n');
   return html`
-    <p class="spread"><span>${problems + warnings ? `${t('problemCount', { n: problems })}, ${t('warningCount', { n: warnings })}` : t('healthy')}</span>
-      <span class="row"><${Button} small icon="refresh" onClick=${load.reload}>${core('again')}<//><${Copy} small text=${text} what=${t('findings')}>${core('copy', { what: t('findings') })}<//></span></p>
+    <p class="spread"><span>${problems + warnings ? `${t('problemCount', { n: problems })}, ${t('warningCount', { n: warnings })}`
+      : t('healthy')}</span>
+      <span class="row"><${Button} small icon="refresh" onClick=${load.reload}>${core('again')}<//>
+        <${Copy} small text=${text} what=${t('findings')}>${core('copy', { what: t('findings') })}<//></span></p>
     <${FindingList} of=${findings.filter((finding) => finding.level !== 'ok')} />
-    ${passed.length > 0 && html`<details><summary>${t('passedCount', { n: passed.length })}</summary><${FindingList} of=${passed} /></details>`}`;
+    ${passed.length > 0 && html`<details><summary>${t('passedCount', { n: passed.length })}</summary><${FindingList} of=${passed} />
+      </details>`}`;
 }
 
-const FindingList = ({ of }) => of.length > 0 && html`<ul class="needs">${of.map((finding) => html`<li key=${finding.name + finding.sentence} class=${levels[finding.level]}>
+const FindingList = ({ of }) => of.length > 0 &&
+  html`<ul class="needs">${of.map((finding) => html`<li key=${finding.name + finding.sentence} class=${levels[finding.level]}>
   <${Icon} name=${levels[finding.level]} /><b class="finding">${about(finding)}</b>
   <span class="grow"><span class="sr">${t(`level.${finding.level}`)}: </span><${Said} said=${finding} /></span></li>`)}</ul>`;
 
@@ -165,15 +183,19 @@ function Server() {
   return html`<${Card} title=${t('server')} actions=${html`<${Badge}>${info.mode}<//>`}>
     <${Facts} rows=${[
       [t('version'), `${info.version}${info.go_version ? ` (${info.go_version})` : ''}`],
-      [t('upTime'), html`${duration(Math.max(0, up))} <span class="muted">${t('since', { time: html`<${Time} at=${info.started_at} />` })}</span>`],
+      [t('upTime'), html`${duration(Math.max(0, up))} <span class="muted">
+        ${t('since', { time: html`<${Time} at=${info.started_at} />` })}</span>`],
       [t('database'), t('databaseSize', { size: bytes(info.database_bytes), free: bytes(info.data_dir_free_bytes) })],
-      [t('backup'), !info.cluster && (info.last_backup ? html`<${Time} at=${info.last_backup.at} ago /> <span class="muted clip" title=${info.last_backup.path}>${info.last_backup.path}</span>` : t('noBackup'))],
+      [t('backup'), !info.cluster &&
+        (info.last_backup ? html`<${Time} at=${info.last_backup.at} ago /> <span class="muted clip" title=${info.last_backup.path}>
+          ${info.last_backup.path}</span>` : t('noBackup'))],
       [t('address'), html`<span class="row"><code>${info.url}</code><${Copy} text=${info.url} what=${t('address')} /></span>`],
       [t('metrics'), html`<code>${info.local_url}/metrics</code>`],
       [t('client'), info.whatsapp_client && html`<${Time} at=${info.whatsapp_client} ago />`],
       [core('page.channels'), num(totals.value?.all || 0)],
     ]} />
-    ${!info.last_backup && !info.cluster && info.mode === 'serve' && html`<${Note} kind="warn">${t('backupHint')} <a href=${href('/settings')}>${core('page.settings')}</a><//>`}
+    ${!info.last_backup && !info.cluster && info.mode === 'serve' &&
+      html`<${Note} kind="warn">${t('backupHint')} <a href=${href('/settings')}>${core('page.settings')}</a><//>`}
   <//>`;
 }
 
@@ -184,7 +206,8 @@ const asSentence = (text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\
 /** A need or a finding, in the words of the server, and what to do about it: a command, or a sentence. */
 export function Said({ said: { sentence, remedy, since } }) {
   const isCommand = /^(parley|chmod) /.test(remedy);
-  return html`<${Words} text=${sentence} at=${since} />${remedy && html` ${isCommand ? html`<code>${remedy}</code>` : html`<${Words} text=${asSentence(remedy)} />`}`}`;
+  return html`<${Words} text=${sentence} at=${since} />
+    ${remedy && html` ${isCommand ? html`<code>${remedy}</code>` : html`<${Words} text=${asSentence(remedy)} />`}`}`;
 }
 
 /** What a finding is about: "channel demo". */

@@ -36,7 +36,8 @@ export default function Page({ route: { params, query } }) {
   useEffect(() => { if (digits) held.value = { number: digits, to }; }, [digits, to]);
   if (channelsLoaded.value && !phones.shown.length) return html`<${Head} title=${t('phone')} /><${NoSandbox} />`;
   const pick = ({ number: next = digits, to: chat }) => go(`/phone/${next}`, { to: chat, window: query.window });
-  const screen = html`<${Screen} phones=${phones} digits=${digits} to=${to} alone=${alone} onPick=${pick} draft=${query.text} onDraftSent=${() => setQuery({ text: null }, { replace: true })} />`;
+  const screen = html`<${Screen} phones=${phones} digits=${digits} to=${to} alone=${alone} onPick=${pick} draft=${query.text}
+    onDraftSent=${() => setQuery({ text: null }, { replace: true })} />`;
   if (alone) return html`<h1 class="sr">${t('phone')}</h1>${screen}`;
   const channel = toChat(phones, digits, to) || phones.find(digits)?.channel || phones.shown[0];
   const device = digits && channel && (phones.find(digits, channel) || stranger(digits, channel));
@@ -58,7 +59,8 @@ function lead(device) {
 function Below({ children }) {
   const box = useRef();
   useLayoutEffect(() => {
-    const watch = new ResizeObserver(() => box.current?.style.setProperty('--above', `${box.current.getBoundingClientRect().top + scrollY}px`));
+    const watch = new ResizeObserver(() => box.current?.style.setProperty('--above',
+      `${box.current.getBoundingClientRect().top + scrollY}px`));
     for (let one = box.current.previousElementSibling; one; one = one.previousElementSibling) watch.observe(one);
     return () => watch.disconnect();
   }, []);
@@ -66,9 +68,11 @@ function Below({ children }) {
 }
 
 /** The chat that is open: the one in the address, or the only one. */
-const toChat = (phones, digits, to) => to || (phones.shown.length === 1 ? phones.shown[0] : phones.channels(digits).length === 1 ? phones.channels(digits)[0] : '');
+const toChat = (phones, digits, to) => to || (phones.shown.length === 1 ? phones.shown[0] : phones.channels(digits).length === 1
+  ? phones.channels(digits)[0] : '');
 
-const NoSandbox = () => html`<${Empty} icon="phone" title=${t('noSandbox')} text=${t('noSandboxText')}><${Button} kind="primary" href=${href('/channels', { new: 'sandbox' })}>${t('createSandbox')}<//><//>`;
+const NoSandbox = () => html`<${Empty} icon="phone" title=${t('noSandbox')} text=${t('noSandboxText')}>
+  <${Button} kind="primary" href=${href('/channels', { new: 'sandbox' })}>${t('createSandbox')}<//><//>`;
 
 /** The phone that is pinned beside other pages. */
 export function PhonePanel({ docked }) {
@@ -86,27 +90,37 @@ function Screen({ phones, digits, to, docked, alone, onPick, draft, onDraftSent 
   const channel = toChat(phones, digits, to);
   const device = digits && (phones.find(digits, channel) || stranger(digits, channel || phones.shown[0]));
   useNews(phones, digits);
-  if (!phones.list || !device) return html`<section class="screen">${phones.load.error ? html`<${Failed} load=${phones.load} />` : html`<${Loading} rows=${5} />`}</section>`;
-  const popOut = () => window.open(href(`/phone/${digits}`, { to: channel, window: 1 }), `parley-phone-${digits}`, 'popup,width=390,height=780');
+  if (!phones.list || !device) return html`<section class="screen">${phones.load.error ? html`<${Failed} load=${phones.load} />`
+    : html`<${Loading} rows=${5} />`}</section>`;
+  const popOut = () => window.open(href(`/phone/${digits}`, { to: channel, window: 1 }), `parley-phone-${digits}`,
+    'popup,width=390,height=780');
   const hasMore = phones.shown.length > 1;
-  return html`<section class=${classes('screen', docked && 'docked', alone && 'alone')} aria-label=${t('phoneOf', { name: toName(device) })}>
+  return html`<section class=${classes('screen', docked && 'docked', alone && 'alone')}
+    aria-label=${t('phoneOf', { name: toName(device) })}>
     <header class="screen-head">
       ${channel && hasMore && html`<${IconButton} icon="left" label=${t('chats')} onClick=${() => onPick({ to: null })} />`}
       <${DeviceFace} device=${device} />
-      <div class="grow">${docked || alone ? html`<label><span class="sr">${t('phone')}</span><select value=${digits} onChange=${(event) => onPick({ number: event.target.value, to })}>
-          ${[...phones.faces.slice(0, 200), ...(phones.find(digits) ? [] : [device])].map((one) => html`<option key=${one.number} value=${one.number} selected=${one.number === digits}>${toName(one)}</option>`)}</select></label>`
+      <div class="grow">${docked || alone
+        ? html`<label><span class="sr">${t('phone')}</span>
+          <select value=${digits} onChange=${(event) => onPick({ number: event.target.value, to })}>
+          ${[...phones.faces.slice(0, 200), ...(phones.find(digits) ? [] : [device])].map((one) =>
+            html`<option key=${one.number} value=${one.number} selected=${one.number === digits}>${toName(one)}</option>`)}
+            </select></label>`
         : html`<h2 class="clip"><bdi>${toName(device)}</bdi></h2>`}
-        <p class="muted clip">${t(device.online && device.on_network ? 'online' : 'offline')}${channel && html` · ${t('chatWith', { channel: called(channel) })}`}</p></div>
+        <p class="muted clip">${t(device.online && device.on_network ? 'online' : 'offline')}
+          ${channel && html` · ${t('chatWith', { channel: called(channel) })}`}</p></div>
       <${Notify} />
       ${!alone && html`<${IconButton} icon="window" label=${t('ownWindow')} onClick=${popOut} />`}
       ${(docked || alone) && html`<${IconButton} icon="more" label=${t('behaviours')} onClick=${() => setMore(true)} />`}
       ${docked ? html`<${IconButton} icon="close" label=${t('unpin')} onClick=${() => { pinned.value = false; }} />`
-        : !alone && html`<span class="hide-small"><${IconButton} icon="pin" label=${t('pin')} pressed=${pinned.value} onClick=${() => { pinned.value = !pinned.value; }} /></span>`}
+        : !alone && html`<span class="hide-small"><${IconButton} icon="pin" label=${t('pin')} pressed=${pinned.value}
+          onClick=${() => { pinned.value = !pinned.value; }} /></span>`}
     </header>
     ${channel ? html`<${Chat} key=${channel + digits} channel=${channel} device=${device} draft=${draft} onDraftSent=${onDraftSent} />`
       : html`<${Chats} phones=${phones} digits=${digits} onPick=${onPick} />`}
     <${Dialog} wide open=${more} title=${t('behaviours')} onClose=${() => setMore(false)}>
-      <${PhoneBehaviour} channel=${device.channel} device=${device} onChange=${phones.load.reload} /><${NetworkBehaviour} channel=${device.channel} device=${device} /><//>
+      <${PhoneBehaviour} channel=${device.channel} device=${device} onChange=${phones.load.reload} />
+        <${NetworkBehaviour} channel=${device.channel} device=${device} /><//>
   </section>`;
 }
 
@@ -115,16 +129,19 @@ const called = (code) => mask(channelBy(code)?.name || code);
 /** The chats of a phone with several channels. */
 function Chats({ phones, digits, onPick }) {
   const codes = phones.channels(digits);
-  const load = useLoad(() => Promise.all(codes.map(async (channel) => (await api.get(`/sandbox/phones/${digits}/chats`, { channel })).data)), [digits, codes.join()], { on: ['message.'] });
+  const load = useLoad(() => Promise.all(codes.map(async (channel) =>
+    (await api.get(`/sandbox/phones/${digits}/chats`, { channel })).data)), [digits, codes.join()], { on: ['message.'] });
   if (load.error && !load.data) return html`<${Failed} load=${load} />`;
   if (!load.data) return html`<${Loading} rows=${3} />`;
   const said = load.data.flat().sort((a, b) => (a.timestamp < b.timestamp ? 1 : -1));
   const silent = phones.shown.filter((code) => !said.some((chat) => chat.channel === code));
   return html`<ul class="chats" aria-label=${t('chats')}>
     ${said.map((chat) => html`<li key=${chat.channel}><button type="button" onClick=${() => onPick({ to: chat.channel })}>
-      <b class="clip"><bdi>${called(chat.channel)}</bdi></b><${Time} at=${chat.timestamp} /><bdi class="clip muted">${chat.typing ? t('typing') : excerpt(chat.last)}</bdi>
+      <b class="clip"><bdi>${called(chat.channel)}</bdi></b><${Time} at=${chat.timestamp} /><bdi class="clip muted">
+        ${chat.typing ? t('typing') : excerpt(chat.last)}</bdi>
       ${chat.unread > 0 && html`<span class="unread">${chat.unread}<span class="sr"> ${t('unread')}</span></span>`}</button></li>`)}
-    ${silent.map((code) => html`<li key=${code}><button type="button" onClick=${() => onPick({ to: code })}><b class="clip"><bdi>${called(code)}</bdi></b><span /><span class="muted">${t('noneYet')}</span></button></li>`)}
+    ${silent.map((code) => html`<li key=${code}><button type="button" onClick=${() => onPick({ to: code })}><b class="clip"><bdi>
+      ${called(code)}</bdi></b><span /><span class="muted">${t('noneYet')}</span></button></li>`)}
   </ul>`;
 }
 
@@ -134,20 +151,30 @@ function Faces({ phones, digits }) {
   const [wanted, setWanted] = useState('');
   const [making, setMaking] = useState(false);
   const row = useRef();
-  useEffect(() => row.current.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [digits, phones.faces.length]);
+  useEffect(() => row.current.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }),
+    [digits, phones.faces.length]);
   useKeys([['n', t('newPhone'), () => setMaking(true), 'support']]);
   const text = wanted.trim().toLowerCase();
   const current = phones.faces.find((one) => one.number === digits);
-  const matching = text ? phones.faces.filter((one) => one.name.toLowerCase().includes(text) || one.number.includes(text.replace(/\D/g, '') || '?')) : phones.faces;
+  const matching = text ? phones.faces.filter((one) => one.name.toLowerCase()
+    .includes(text) || one.number.includes(text.replace(/\D/g, '') || '?')) : phones.faces;
   const first = matching.slice(0, mostFaces);
   const faces = !text && current && !first.includes(current) ? [current, ...first] : first;
   return html`<div class="faces">
-    <nav aria-label=${t('phones')} ref=${row}>${faces.map((one) => html`<a key=${one.number} href=${href(`/phone/${one.number}`)} aria-current=${one.number === digits ? 'page' : undefined}>
-      <${DeviceFace} device=${one} /><span class="clip" title=${mask(phone(one.number))}>${one.name ? mask(one.name) : `…${mask(one.number.slice(-6))}`}</span>${fresh.value.has(one.number) && one.number !== digits && html`<i class="news"><span class="sr">${t('unread')}</span></i>`}</a>`)}</nav>
-    <button type="button" class="new-face" onClick=${() => setMaking(true)}><span class="face plus" aria-hidden="true"><${Icon} name="plus" /></span><span>${t('newPhone')}</span></button>
+    <nav aria-label=${t('phones')} ref=${row}>
+      ${faces.map((one) => html`<a key=${one.number} href=${href(`/phone/${one.number}`)}
+        aria-current=${one.number === digits ? 'page' : undefined}>
+      <${DeviceFace} device=${one} /><span class="clip" title=${mask(phone(one.number))}>
+        ${one.name ? mask(one.name) : `…${mask(one.number.slice(-6))}`}</span>
+        ${fresh.value.has(one.number) && one.number !== digits && html`<i class="news"><span class="sr">${t('unread')}</span></i>`}
+        </a>`)}</nav>
+    <button type="button" class="new-face" onClick=${() => setMaking(true)}><span class="face plus" aria-hidden="true">
+      <${Icon} name="plus" /></span><span>${t('newPhone')}</span></button>
     ${phones.faces.length > mostFaces && html`<label class="filter"><${Icon} name="search" /><span class="sr">${t('findPhone')}</span>
-      <input type="search" data-search placeholder=${t('findPhone')} value=${wanted} onInput=${(event) => setWanted(event.target.value)} /></label>`}
-    <${Dialog} open=${making} title=${t('newPhone')} onClose=${() => setMaking(false)}><${NewPhone} channel=${phones.shown[0]} phones=${phones} close=${() => setMaking(false)} /><//>
+      <input type="search" data-search placeholder=${t('findPhone')} value=${wanted}
+        onInput=${(event) => setWanted(event.target.value)} /></label>`}
+    <${Dialog} open=${making} title=${t('newPhone')} onClose=${() => setMaking(false)}>
+      <${NewPhone} channel=${phones.shown[0]} phones=${phones} close=${() => setMaking(false)} /><//>
   </div>`;
 }
 
@@ -162,7 +189,9 @@ function NewPhone({ channel, phones, close }) {
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="number" type="tel" label=${t('number')} hint=${t('numberHint')} autofocus />
     <${Field} form=${form} name="name" label=${t('trait.name')} maxlength="100" />
-    <div class="row"><${Submit} need="support" form=${form}>${t('createPhone')}<//><${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel }, body: toBody(form.values) }} /></div><//>`;
+    <div class="row"><${Submit} need="support" form=${form}>${t('createPhone')}<//>
+      <${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel },
+        body: toBody(form.values) }} /></div><//>`;
 }
 
 // Messages to other phones mark them, and show a desktop notification if enabled.
@@ -173,7 +202,8 @@ function useNews(phones, digits) {
       if (data.status !== 'SENT' || !phones.shown.includes(channel)) continue;
       const to = number(data.contact_id);
       if (to !== digits) fresh.value = new Set([...fresh.value, to]);
-      if (notify.value && document.hidden) new Notification(toName(phones.find(to) || stranger(to)), { body: mask(data.body), tag: data.message_id });
+      if (notify.value && document.hidden) new Notification(toName(phones.find(to) || stranger(to)),
+        { body: mask(data.body), tag: data.message_id });
     }
   });
 }
@@ -210,10 +240,12 @@ export function PhoneBehaviour({ channel, device, onChange }) {
     form: { ...form, set: (_, value) => setTyped({ ...typed, [name]: value }) },
     name, label: t(`trait.${name}`), onChange: ({ target }) => set(name, name === 'name' ? target.value : Number(target.value)),
   });
-  return html`<${Card} title=${t('behaviour')} actions=${html`<${AsCode} small request=${{ method: 'PATCH', path: `/api${path}`, headers: { 'X-Channel': channel }, body: last }} />`}>
+  return html`<${Card} title=${t('behaviour')}
+    actions=${html`<${AsCode} small request=${{ method: 'PATCH', path: `/api${path}`, headers: { 'X-Channel': channel }, body: last }} />`}>
     <div class="form">
       ${flags.map((name) => html`<${Field} key=${name} form=${form} name=${name} type="checkbox" label=${t(`trait.${name}`)} />`)}
-      <${Field} form=${form} name="reads" type="select" label=${t('trait.reads')} options=${['at_once', 'when_open', 'never'].map((value) => [value, t(`reads.${value}`)])} />
+      <${Field} form=${form} name="reads" type="select" label=${t('trait.reads')}
+        options=${['at_once', 'when_open', 'never'].map((value) => [value, t(`reads.${value}`)])} />
       <${Field} ...${text('delay_ms')} type="number" min="0" max="60000" step="100" />
       <${Field} ...${text('name')} maxlength="100" readonly=${masked.value} />
     </div>
@@ -226,7 +258,8 @@ const kinds = ['refuse', 'late', 'twice', 'drop_socket', 'log_out', 'reachout_li
 export function NetworkBehaviour({ channel, device }) {
   const waiting = useLoad(() => api.get('/sandbox/faults', { channel }), [channel], { on: ['message.status', 'channel.status'] });
   const refresh = () => Promise.all([waiting.reload(), reloadChannels()]);
-  const toBody = ({ fault, times, mine, reason }) => ({ fault, times: Number(times), ...(mine && { to: device.number }), ...(fault === 'refuse' && reason && { reason }) });
+  const toBody = ({ fault, times, mine, reason }) =>
+    ({ fault, times: Number(times), ...(mine && { to: device.number }), ...(fault === 'refuse' && reason && { reason }) });
   const form = useForm({ fault: 'refuse', times: 1, mine: true, reason: '' }, async (values) => {
     await api.post('/sandbox/faults', toBody(values), { channel });
     await refresh();
@@ -238,16 +271,20 @@ export function NetworkBehaviour({ channel, device }) {
     await api.del('/sandbox', { channel });
     location.reload();
   };
-  return html`<${Card} title=${t('network')} actions=${html`<${AsCode} small request=${{ method: 'POST', path: '/api/sandbox/faults', headers: { 'X-Channel': channel }, body: toBody(form.values) }} />`}>
+  return html`<${Card} title=${t('network')}
+    actions=${html`<${AsCode} small
+      request=${{ method: 'POST', path: '/api/sandbox/faults', headers: { 'X-Channel': channel }, body: toBody(form.values) }} />`}>
     ${list.length > 0 && html`<${Note} kind="bad" title=${t('faultsOn')}>
-      <ul>${list.map((fault, i) => html`<li key=${i}>${t('faultWaits', { what: t(`fault.${fault.fault}`), n: fault.times })}${fault.to && ` → ${mask(phone(fault.to))}`}</li>`)}</ul>
+      <ul>${list.map((fault, i) => html`<li key=${i}>${t('faultWaits', { what: t(`fault.${fault.fault}`), n: fault.times })}
+        ${fault.to && ` → ${mask(phone(fault.to))}`}</li>`)}</ul>
       <${Button} need="operator" small onClick=${clear}>${t('faultsOff')}<//><//>`}
     <${Form} form=${form}>
       <${Field} form=${form} name="fault" type="select" label=${t('fault')} options=${kinds.map((kind) => [kind, t(`fault.${kind}`)])} />
       ${form.values.fault === 'refuse' && html`<${Field} form=${form} name="reason" label=${t('reason')} maxlength="200" />`}
       <${Field} form=${form} name="times" type="number" label=${t('times')} min="1" max="1000" />
       <${Field} form=${form} name="mine" type="checkbox" label=${t('onlyThis')} />
-      <div class="row"><${Submit} need="operator" form=${form} kind="danger">${t('tryFailure')}<//><${Button} need="operator" kind="quiet" onClick=${reset}>${t('reset')}<//></div>
+      <div class="row"><${Submit} need="operator" form=${form} kind="danger">${t('tryFailure')}<//>
+        <${Button} need="operator" kind="quiet" onClick=${reset}>${t('reset')}<//></div>
     <//>
   <//>`;
 }

@@ -49,7 +49,8 @@ export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
   };
   const who = { phone: mask(device.name || phone(digits)), channel };
   const author = (m) => (m.from_phone ? who.phone : who.channel);
-  const toQuote = (m) => m.reply_to && (byID.has(m.reply_to) ? { who: author(byID.get(m.reply_to)), text: excerpt(byID.get(m.reply_to)) } : {});
+  const toQuote = (m) => m.reply_to &&
+    (byID.has(m.reply_to) ? { who: author(byID.get(m.reply_to)), text: excerpt(byID.get(m.reply_to)) } : {});
   const file = (m) => api.blob(`/sandbox/phones/${digits}/media/${encodeURIComponent(m.message_id)}`, { channel });
   const lastOwn = list?.findLast((m) => m.from_phone && m.type === 'text' && !m.deleted)?.body;
 
@@ -62,12 +63,17 @@ export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
         : html`<a href=${href('/messages', { channel, q: `to:${digits}` })}>${t('allMessages')}</a>`}</div>`}
       ${list?.length === 0 && html`<${Nothing} channel=${channel} device=${device} />`}
       ${list?.map((m, i) => html`${beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.id}`}>${dayName(m)}</p>`}
-        <${Bubble} key=${m.message_id} m=${m} own=${m.from_phone} author=${author(m)} quote=${toQuote(m)} file=${file} status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status}
-          vote=${!m.from_phone && ((options) => act({ type: 'vote', message_id: m.message_id, options }))} open=${open === m.message_id} onOpen=${setOpen}
-          onReply=${() => { setReply(m); setOpen(''); }} onReact=${(emoji) => act({ type: 'reaction', message_id: m.message_id, reaction: m.reactions.includes(emoji) ? '' : emoji })}
-          onDelete=${m.from_phone && (() => act({ type: 'delete', message_id: m.message_id }))}><${Button} small kind="quiet" icon="code" onClick=${() => setInspected(m)}>${t('inspect')}<//><//>`)}
+        <${Bubble} key=${m.message_id} m=${m} own=${m.from_phone} author=${author(m)} quote=${toQuote(m)} file=${file}
+          status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status}
+          vote=${!m.from_phone && ((options) => act({ type: 'vote', message_id: m.message_id, options }))} open=${open === m.message_id}
+            onOpen=${setOpen}
+          onReply=${() => { setReply(m); setOpen(''); }}
+            onReact=${(emoji) => act({ type: 'reaction', message_id: m.message_id, reaction: m.reactions.includes(emoji) ? '' : emoji })}
+          onDelete=${m.from_phone && (() => act({ type: 'delete', message_id: m.message_id }))}>
+            <${Button} small kind="quiet" icon="code" onClick=${() => setInspected(m)}>${t('inspect')}<//><//>`)}
     </div>
-    ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>${t('newBelow', { n: box.missed })}</button>`}
+    ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>
+      ${t('newBelow', { n: box.missed })}</button>`}
     <${PhoneComposer} channel=${channel} device=${device} draft=${draft} say=${say} lastOwn=${lastOwn}
       reply=${reply && { who: author(reply), text: excerpt(reply) }} onReplyEnd=${() => setReply(null)} />
     <${Dialog} wide open=${Boolean(inspected)} title=${t('inspect')} onClose=${() => setInspected(null)}>
@@ -99,8 +105,10 @@ function PhoneComposer({ channel, device, say, ...rest }) {
 }
 
 function Nothing({ channel, device }) {
-  const request = { method: 'POST', path: '/api/send-message/text', headers: { 'X-Channel': channel }, body: { contact_id: mask(device.contact_id), message: t('hello') } };
-  return html`<${Empty} title=${t('emptyTitle', { name: mask(device.name || phone(device.number)) })} text=${t('emptyText', { number: mask(phone(device.number)) })}>
+  const request = { method: 'POST', path: '/api/send-message/text', headers: { 'X-Channel': channel },
+    body: { contact_id: mask(device.contact_id), message: t('hello') } };
+  return html`<${Empty} title=${t('emptyTitle', { name: mask(device.name || phone(device.number)) })}
+    text=${t('emptyText', { number: mask(phone(device.number)) })}>
     ${server.value && html`<${Code} wrap text=${snippet('curl', request)} what="curl" />`}<//>`;
 }
 
@@ -109,7 +117,8 @@ function useReading(channel, device, list) {
   const marked = useRef('');
   const read = () => {
     const newest = list?.findLast((m) => !m.from_phone && m.status === 'DELIVERED');
-    if (!newest || marked.current === newest.id || document.hidden || device.reads === 'never' || !device.on_network || !hasRole('support')) return;
+    if (!newest || marked.current === newest.id || document.hidden || device.reads === 'never' || !device.on_network ||
+      !hasRole('support')) return;
     marked.current = newest.id;
     api.post(`/sandbox/phones/${device.number}/read`, {}, { channel }).catch(() => { marked.current = ''; });
   };

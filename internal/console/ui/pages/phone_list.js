@@ -10,8 +10,10 @@ const mostChannels = 10; // whose phones are shown together; a picked channel is
 /** The sandbox channels on show, their phones, and how to find one. to: a channel that must be among them. */
 export function usePhones(to) {
   const all = sandboxes.value.map((channel) => channel.code);
-  const shown = all.includes(selected.value) ? [selected.value] : [...new Set([...all.filter((code) => code === to), ...all.slice(0, mostChannels)])].sort((a, b) => all.indexOf(a) - all.indexOf(b));
-  const load = useLoad(() => Promise.all(shown.map(async (channel) => (await api.get('/sandbox/phones', { channel })).data.map((one) => ({ ...one, name: one.name.trim(), channel })))), [shown.join()]);
+  const shown = all.includes(selected.value) ? [selected.value]
+    : [...new Set([...all.filter((code) => code === to), ...all.slice(0, mostChannels)])].sort((a, b) => all.indexOf(a) - all.indexOf(b));
+  const load = useLoad(() => Promise.all(shown.map(async (channel) => (await api.get('/sandbox/phones', { channel })).data.map((one) =>
+    ({ ...one, name: one.name.trim(), channel })))), [shown.join()]);
   const list = load.data?.flat();
   const known = useRef();
   known.current = new Set(list?.map((one) => one.number));
@@ -37,7 +39,8 @@ export function usePhones(to) {
 
 /** Any number is a phone, whether or not somebody wrote to it. */
 export const stranger = (digits, channel) => ({
-  number: digits, contact_id: `${digits}@c.us`, name: '', online: true, reads: 'when_open', delay_ms: 0, blocks: false, on_network: true, lid_only: false, channel,
+  number: digits, contact_id: `${digits}@c.us`, name: '', online: true, reads: 'when_open', delay_ms: 0, blocks: false, on_network: true,
+    lid_only: false, channel,
 });
 
 export const toName = (device) => mask(device.name || phone(device.number));

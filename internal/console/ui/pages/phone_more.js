@@ -14,17 +14,21 @@ const t = texts('phone');
 
 export function More({ channel, device, text, say, close }) {
   const [tab, setTab] = useState('location');
-  const props = { say, close, request: (body) => ({ method: 'POST', path: `/api/sandbox/phones/${device.number}/send`, headers: { 'X-Channel': channel }, body }) };
+  const props = { say, close, request: (body) =>
+    ({ method: 'POST', path: `/api/sandbox/phones/${device.number}/send`, headers: { 'X-Channel': channel }, body }) };
   return html`<${Dialog} open title=${t('sendOther')} onClose=${close}>
-    <${Tabs} small label=${t('sendOther')} current=${tab} onPick=${setTab} tabs=${['location', 'file', 'code'].map((id) => ({ id, label: id === 'code' ? core('asCode') : t(`kind.${id}`) }))} />
-    <${TabPanel} label=${t('sendOther')}>${tab === 'location' ? html`<${Place} ...${props} />` : tab === 'file' ? html`<${File} ...${props} />`
+    <${Tabs} small label=${t('sendOther')} current=${tab} onPick=${setTab}
+      tabs=${['location', 'file', 'code'].map((id) => ({ id, label: id === 'code' ? core('asCode') : t(`kind.${id}`) }))} />
+    <${TabPanel} label=${t('sendOther')}>${tab === 'location' ? html`<${Place} ...${props} />` : tab === 'file'
+      ? html`<${File} ...${props} />`
       : html`<${CodeTabs} request=${props.request({ type: 'text', message: text || t('hello') })} />`}<//>
   <//>`;
 }
 
 function Place({ say, close, request }) {
   const toBody = ({ title, ...at }) => ({ type: 'location', ...at, ...(title && { title }) });
-  const form = useForm({ latitude: '-6.2088', longitude: '106.8456', title: 'Jakarta' }, async (values) => { await say(toBody(values)); close(); });
+  const form = useForm({ latitude: '-6.2088', longitude: '106.8456', title: 'Jakarta' }, async (values) =>
+    { await say(toBody(values)); close(); });
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="latitude" label=${t('latitude')} inputmode="decimal" required />
     <${Field} form=${form} name="longitude" label=${t('longitude')} inputmode="decimal" required />
@@ -33,7 +37,8 @@ function Place({ say, close, request }) {
   <//>`;
 }
 
-const toKind = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type.startsWith('video/') ? 'video' : type === 'audio/ogg' ? 'voice' : 'file');
+const toKind = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type.startsWith('video/') ? 'video' : type === 'audio/ogg'
+  ? 'voice' : 'file');
 
 function File({ say, close, request }) {
   const [picked, setPicked] = useState(null);
@@ -57,9 +62,11 @@ function File({ say, close, request }) {
     <div class="field"><label class="label" for=${id}>${t('fromHere')}</label><input type="file" id=${id} onChange=${pick} />
       <span class=${problem ? 'wrong' : 'hint'}>${problem || t('fromHereHint')}</span></div>
     ${!picked && html`<${Field} form=${form} name="url" type="url" path="file.url" label=${t('fromAddress')} />
-      <${Field} form=${form} name="kind" type="select" label=${t('as')} options=${['image', 'voice', 'video', 'file'].map((kind) => [kind, t(`kind.${kind}`)])} />`}
+      <${Field} form=${form} name="kind" type="select" label=${t('as')}
+        options=${['image', 'voice', 'video', 'file'].map((kind) => [kind, t(`kind.${kind}`)])} />`}
     <${Field} form=${form} name="caption" label=${t('caption')} />
-    <div class="row"><${Submit} form=${form} icon="send" disabled=${!picked && !form.values.url}>${t('send')}<//><${AsCode} request=${request(toBody(form.values))} /></div>
+    <div class="row"><${Submit} form=${form} icon="send" disabled=${!picked && !form.values.url}>${t('send')}<//>
+      <${AsCode} request=${request(toBody(form.values))} /></div>
   <//>`;
 }
 
@@ -145,7 +152,8 @@ export function Recorder({ say, close }) {
   };
   return html`<div class="recording" role="group" aria-label=${t('record')} tabindex="-1" ref=${box} onKeyDown=${keys}>
     <i data-state=${state} aria-hidden="true" /><b>${t(`record.${state}`)}</b>
-    ${state !== 'asking' && html`<span class="mono-num"><span role="timer">${clock(seconds)}</span> <span class="muted">/ ${clock(longest)}</span></span>`}
+    ${state !== 'asking' && html`<span class="mono-num"><span role="timer">${clock(seconds)}</span> <span class="muted">/ ${clock(longest)}
+      </span></span>`}
     <span class="row nowrap"><${Button} small onClick=${close}>${core('cancel')}<//>
       <${Button} small kind="primary" icon="send" disabled=${!ready} busy=${sending} onClick=${send}>${t('send')}<//></span></div>`;
 }

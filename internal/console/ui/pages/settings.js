@@ -38,7 +38,8 @@ export default function Page() {
     <${Head} title=${core('page.settings')} lead=${info && t('lead', { version: info.version, mode: info.mode })} />
     <div class="settings">
       <${Reader} />
-      ${info ? html`<${Backup} info=${info} reload=${load.reload} /><${Retention} info=${info} /><${LogLevel} info=${info} reload=${load.reload} /><${Diagnostics} /><${Metrics} info=${info} />`
+      ${info ? html`<${Backup} info=${info} reload=${load.reload} /><${Retention} info=${info} />
+        <${LogLevel} info=${info} reload=${load.reload} /><${Diagnostics} /><${Metrics} info=${info} />`
         : load.error ? html`<${Failed} load=${load} />` : html`<${Loading} rows=${5} />`}
       <${Licences} />
     </div>`;
@@ -46,14 +47,18 @@ export default function Page() {
 
 /** What only this browser keeps. */
 function Reader() {
-  const form = { errors: {}, values: { theme: theme.value, language: lang.value }, set: (name, value) => (name === 'theme' ? setTheme : setLang)(value) };
+  const form = { errors: {}, values: { theme: theme.value, language: lang.value }, set: (name, value) =>
+    (name === 'theme' ? setTheme : setLang)(value) };
   return html`<${Card} title=${t('browser')}>
     <div class="form">
-      <${Field} form=${form} name="theme" label=${core('theme')} type="radio" options=${['auto', 'light', 'dark'].map((name) => [name, core(`theme.${name}`)])} />
+      <${Field} form=${form} name="theme" label=${core('theme')} type="radio"
+        options=${['auto', 'light', 'dark'].map((name) => [name, core(`theme.${name}`)])} />
       <${Field} form=${form} name="language" label=${core('language')} type="select" options=${Object.entries(languages)} />
-      <label class="choice"><input type="checkbox" role="switch" checked=${shortcuts.value} onChange=${(event) => { shortcuts.value = event.target.checked; }} /><span>${t('shortcuts')}</span></label>
+      <label class="choice"><input type="checkbox" role="switch" checked=${shortcuts.value}
+        onChange=${(event) => { shortcuts.value = event.target.checked; }} /><span>${t('shortcuts')}</span></label>
       <p class="hint">${t('shortcutsHint', { key: html`<kbd>?</kbd>` })}</p>
-      <label class="choice"><input type="checkbox" role="switch" checked=${!hidden.value} onChange=${(event) => { hidden.value = !event.target.checked; }} /><span>${t('firstSteps')}</span></label>
+      <label class="choice"><input type="checkbox" role="switch" checked=${!hidden.value}
+        onChange=${(event) => { hidden.value = !event.target.checked; }} /><span>${t('firstSteps')}</span></label>
     </div>
   <//>`;
 }
@@ -77,7 +82,8 @@ function Backup({ info, reload }) {
       [t('database'), t('databaseSize', { size: bytes(info.database_bytes), free: bytes(info.data_dir_free_bytes) })],
     ]} />
     <div class="row"><${Button} need="operator" kind="primary" icon="download" onClick=${run}>${t('backupNow')}<//>
-      ${last && html`<${Button} need="owner" icon="download" href="/console/api/manage/backup/file" download="">${t('backupDownload', { size: bytes(last.bytes) })}<//>`}</div>
+      ${last && html`<${Button} need="owner" icon="download" href="/console/api/manage/backup/file" download="">
+        ${t('backupDownload', { size: bytes(last.bytes) })}<//>`}</div>
     <p class="hint">${t('backupHint')}</p>
   <//>`;
 }
@@ -99,19 +105,23 @@ function LogLevel({ info, reload }) {
     await reload();
   });
   const wanted = ({ level, minutes }) => ({ level, minutes: Number(minutes) });
-  return html`<${Card} title=${t('log')} actions=${now && html`<${AsCode} small request=${{ method: 'PATCH', path: '/api/manage/log-level', body: wanted(form.values) }} />`}>
+  return html`<${Card} title=${t('log')}
+    actions=${now && html`<${AsCode} small request=${{ method: 'PATCH', path: '/api/manage/log-level', body: wanted(form.values) }} />`}>
     ${now ? html`
-      <p>${now.until ? t('levelUntil', { level: html`<code>${now.level}</code>`, time: html`<${Time} at=${now.until} />` }) : t('levelNow', { level: html`<code>${now.level}</code>` })}</p>
+      <p>${now.until ? t('levelUntil', { level: html`<code>${now.level}</code>`, time: html`<${Time} at=${now.until} />` })
+        : t('levelNow', { level: html`<code>${now.level}</code>` })}</p>
       <${Form} form=${form}>
         <div class="two"><${Field} form=${form} name="level" label=${t('level')} type="select" options=${levels} />
-          <${Field} form=${form} name="minutes" label=${t('for')} type="select" options=${spans.map((n) => [String(n), duration(n * 60_000)])} /></div>
+          <${Field} form=${form} name="minutes" label=${t('for')} type="select"
+            options=${spans.map((n) => [String(n), duration(n * 60_000)])} /></div>
         <${Submit} need="operator" form=${form} kind="">${t('change')}<//>
       <//>
       <p class="hint">${t('logHint')}</p>` : html`<${Note}>${t('levelFixed')}<//>`}
   <//>`;
 }
 
-const Metrics = ({ info }) => html`<${Card} title=${t('metrics')} actions=${html`<${Button} small icon="window" href="/metrics" target="_blank">${t('open')}<//>`}>
+const Metrics = ({ info }) => html`<${Card} title=${t('metrics')}
+  actions=${html`<${Button} small icon="window" href="/metrics" target="_blank">${t('open')}<//>`}>
   <p class="muted">${t('metricsText')}</p>
   <${Code} text=${`${info.local_url}/metrics`} what=${t('address')} />
   <p class="hint">${t('metricsHint', { flag: html`<code>--metrics-open</code>` })}</p>
@@ -119,7 +129,8 @@ const Metrics = ({ info }) => html`<${Card} title=${t('metrics')} actions=${html
 
 const Licences = () => html`<${Card} title=${t('licences')}>
   <p class="muted">${t('licencesText')}</p>
-  <ul class="row">${Object.entries(modules).map(([name, file]) => html`<li key=${file}><a class="chip" href=${licence(file)} target="_blank">${name}</a></li>`)}</ul>
+  <ul class="row">${Object.entries(modules)
+    .map(([name, file]) => html`<li key=${file}><a class="chip" href=${licence(file)} target="_blank">${name}</a></li>`)}</ul>
 <//>`;
 
 // The support bundle: its content is shown before it is saved.
@@ -143,8 +154,10 @@ export function Diagnostics() {
     <p class="muted">${t('diagnosticsText')}</p>
     <div class="row"><${Button} need="operator" icon="file" onClick=${look}>${t('diagnosticsLook')}<//></div>
     <p class="hint">${t('diagnosticsHint', { command: html`<code>parley diagnostics</code>` })}</p>
-    <${Dialog} wide open=${files} title=${t('diagnostics')} onClose=${() => setFiles(null)} foot=${html`<${Button} kind="primary" icon="download" onClick=${save}>${t('diagnosticsSave')}<//>`}>
-      <div class="bundle"><${Tabs} small label=${t('diagnosticsFiles')} current=${picked} onPick=${setPicked} tabs=${files?.map((file) => ({ id: file.name, label: file.name, count: bytes(file.bytes) }))} /></div>
+    <${Dialog} wide open=${files} title=${t('diagnostics')} onClose=${() => setFiles(null)}
+      foot=${html`<${Button} kind="primary" icon="download" onClick=${save}>${t('diagnosticsSave')}<//>`}>
+      <div class="bundle"><${Tabs} small label=${t('diagnosticsFiles')} current=${picked} onPick=${setPicked}
+        tabs=${files?.map((file) => ({ id: file.name, label: file.name, count: bytes(file.bytes) }))} /></div>
       <${TabPanel} label=${picked}><${Code} text=${files?.find((file) => file.name === picked).text} what=${picked} /><//>
     <//>
   <//>`;

@@ -29,7 +29,8 @@ const soonBefore = 7 * dayLong;
 const tones = { channel: '', global: 'accent', admin: 'warn' };
 
 /** The state of a token: revoked, expired or active. */
-const toState = (token) => (token.revoked_at ? 'revoked' : token.expires_at && Date.parse(token.expires_at) <= now.value ? 'expired' : 'works');
+const toState = (token) => (token.revoked_at ? 'revoked' : token.expires_at && Date.parse(token.expires_at) <= now.value
+  ? 'expired' : 'works');
 const works = (token) => toState(token) === 'works';
 
 /** What somebody should know of a token that works: of a development server and so refused here, unused, or soon to end. */
@@ -61,29 +62,41 @@ export default function Page() {
   const open = drawer.row;
   return html`
     <${Head} title=${core('page.tokens')} lead=${working && lead(working)} actions=${html`
-      <${AsCode} request=${{ path: '/api/manage/tokens' }} /><${Button} need="owner" kind="primary" icon="plus" onClick=${create}>${t('create')}<//>`} />
-    ${all?.length > 0 && html`<nav class="chips" aria-label=${t('which')}>${[['', working.length], ['ended', all.length - working.length]].map(([show, n]) => html`
-      <a key=${show} class="chip" href=${href('/tokens', { show, q: query.value.q })} aria-current=${show === (ended ? 'ended' : '') ? 'page' : undefined}>${t(show || 'working')} <span class="count">${n}</span></a>`)}
-      <label class="find"><${Icon} name="search" size=${16} /><input type="search" data-search aria-label=${t('search')} placeholder=${t('search')} value=${query.value.q || ''} maxlength="100"
+      <${AsCode} request=${{ path: '/api/manage/tokens' }} /><${Button} need="owner" kind="primary" icon="plus" onClick=${create}>
+        ${t('create')}<//>`} />
+    ${all?.length > 0 && html`<nav class="chips" aria-label=${t('which')}>
+      ${[['', working.length], ['ended', all.length - working.length]].map(([show, n]) => html`
+      <a key=${show} class="chip" href=${href('/tokens', { show, q: query.value.q })}
+        aria-current=${show === (ended ? 'ended' : '') ? 'page' : undefined}>${t(show || 'working')} <span class="count">${n}</span></a>`)}
+      <label class="find"><${Icon} name="search" size=${16} /><input type="search" data-search aria-label=${t('search')}
+        placeholder=${t('search')} value=${query.value.q || ''} maxlength="100"
         onInput=${(event) => setQuery({ q: event.target.value }, { replace: true })} /></label></nav>`}
-    <${Table} label=${core('page.tokens')} load=${load} rows=${rows} rowKey=${(token) => token.id} drawer=${drawer} columns=${columns(load.reload)}
-      rowHref=${(token) => href('/tokens', { show: ended ? 'ended' : null, q: query.value.q, ...drawer.at(token.id) })} empty=${words ? html`<${Empty} icon="tokens" title=${t('noMatch')}><${Button} onClick=${() => setQuery({ q: null })}>${core('clearFilter')}<//><//>` : html`<${None} ended=${ended} create=${create} />`} />
-    <${Drawer} drawer=${drawer} title=${open?.name || drawer.id}>${open ? html`<${Details} token=${open} reload=${load.reload} />` : all && html`<p>${t('gone')}</p>`}<//>
+    <${Table} label=${core('page.tokens')} load=${load} rows=${rows} rowKey=${(token) => token.id} drawer=${drawer}
+      columns=${columns(load.reload)}
+      rowHref=${(token) => href('/tokens', { show: ended ? 'ended' : null, q: query.value.q, ...drawer.at(token.id) })}
+        empty=${words ? html`<${Empty} icon="tokens" title=${t('noMatch')}><${Button} onClick=${() => setQuery({ q: null })}>
+          ${core('clearFilter')}<//><//>` : html`<${None} ended=${ended} create=${create} />`} />
+    <${Drawer} drawer=${drawer} title=${open?.name || drawer.id}>${open ? html`<${Details} token=${open} reload=${load.reload} />`
+      : all && html`<p>${t('gone')}</p>`}<//>
     <${NewToken} onDone=${load.reload} />`;
 }
 
-const toText = ({ id, name, kind, role, channel, last_used_from: from, user_agent: agent }) => [id, name, kind, role, channel, from, agent].filter(Boolean).join(' ').toLowerCase();
+const toText = ({ id, name, kind, role, channel, last_used_from: from, user_agent: agent }) =>
+  [id, name, kind, role, channel, from, agent].filter(Boolean).join(' ').toLowerCase();
 
 function lead(working) {
   const count = (hint) => working.filter((token) => toHint(token) === hint).length;
   const [unused, soon] = [count('unused'), count('soon')];
-  return [working.length ? t('someWork', { n: working.length }) : t('none'), unused && t('someUnused', { n: unused }), soon && t('someSoon', { n: soon })].filter(Boolean).join(' ');
+  return [working.length ? t('someWork', { n: working.length }) : t('none'), unused && t('someUnused', { n: unused }),
+    soon && t('someSoon', { n: soon })].filter(Boolean).join(' ');
 }
 
 const None = ({ ended, create }) => (ended ? html`<${Empty} icon="tokens" title=${t('noneEnded')} />`
-  : html`<${Empty} icon="tokens" title=${t('none')} text=${t('noneText')}><${Button} need="owner" kind="primary" icon="plus" onClick=${create}>${t('createChannel')}<//><//>`);
+  : html`<${Empty} icon="tokens" title=${t('none')} text=${t('noneText')}>
+    <${Button} need="owner" kind="primary" icon="plus" onClick=${create}>${t('createChannel')}<//><//>`);
 
-const Kind = ({ token: { kind, role } }) => html`<${Badge} tone=${tones[kind]}>${role ? t('kindRole', { role: core(`role.${role}`) }) : t(`kind.${kind}`)}<//>`;
+const Kind = ({ token: { kind, role } }) =>
+  html`<${Badge} tone=${tones[kind]}>${role ? t('kindRole', { role: core(`role.${role}`) }) : t(`kind.${kind}`)}<//>`;
 const can = ({ kind, channel, role }) => (channel ? t('canOne', { channel }) : role ? core(`roleCan.${role}`) : t(`can.${kind}`));
 const never = () => html`<span class="muted">${t('never')}</span>`;
 
@@ -95,15 +108,29 @@ function Ends({ token }) {
 }
 
 const columns = (reload) => [
-  { id: 'name', label: t('name'), cell: (token) => html`<bdi class="clip" title=${token.name || undefined}>${token.name || html`<span class="muted mono" title=${token.id}>${token.id.slice(0, 10)}…</span>`}</bdi>`, sort: (token) => token.name || token.id, card: 'title', class: 'name-cell' },
-  { id: 'kind', label: t('kind'), cell: (token) => html`<${Kind} token=${token} />`, sort: (token) => token.kind + (token.role || ''), card: 'status' },
+  { id: 'name', label: t('name'), cell: (token) => html`<bdi class="clip" title=${token.name || undefined}>
+    ${token.name || html`<span class="muted mono" title=${token.id}>${token.id.slice(0, 10)}…</span>`}</bdi>`, sort: (token) =>
+    token.name || token.id, card: 'title', class: 'name-cell' },
+  { id: 'kind', label: t('kind'), cell: (token) => html`<${Kind} token=${token} />`, sort: (token) => token.kind + (token.role || ''),
+    card: 'status' },
   { id: 'can', label: t('can'), cell: (token) => html`<span class="muted">${can(token)}</span>`, wide: true, card: 'text' },
-  { id: 'channel', label: core('page.channel'), cell: (token) => (token.channel ? html`<span class="clip" title=${token.channel}>${token.channel}</span>` : html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`), sort: (token) => token.channel, class: 'code-cell' },
-  { id: 'made', label: t('created'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at, wide: true },
-  { id: 'used', label: t('used'), cell: (token) => html`<span class="only-small">${t('used')} </span><span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
-      ${['unused', 'dev'].includes(toHint(token)) && html` <${Badge} tone="warn">${t(toHint(token))}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
-  { id: 'ends', label: t('ends'), cell: (token) => html`<${Ends} token=${token} />${toHint(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) => token.revoked_at || token.expires_at || '9' },
-  { id: 'act', label: html`<span class="sr">${t('revoke')}</span>`, align: 'end', cell: (token) => works(token) && html`<${Button} need="owner" small kind="quiet" aria-label=${`${t('revoke')} ${token.name || token.id}`} onClick=${() => revoke(token, reload)}>${t('revoke')}<//>` },
+  { id: 'channel', label: core('page.channel'), cell: (token) =>
+    (token.channel ? html`<span class="clip" title=${token.channel}>${token.channel}</span>`
+      : html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`), sort: (token) => token.channel,
+    class: 'code-cell' },
+  { id: 'made', label: t('created'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at,
+    wide: true },
+  { id: 'used', label: t('used'), cell: (token) => html`<span class="only-small">${t('used')} </span>
+    <span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>
+    ${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
+      ${['unused', 'dev'].includes(toHint(token)) && html` <${Badge} tone="warn">${t(toHint(token))}<//>`}`, sort: (token) =>
+        token.last_used_at, card: 'when' },
+  { id: 'ends', label: t('ends'), cell: (token) =>
+    html`<${Ends} token=${token} />${toHint(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) =>
+    token.revoked_at || token.expires_at || '9' },
+  { id: 'act', label: html`<span class="sr">${t('revoke')}</span>`, align: 'end', cell: (token) => works(token) &&
+    html`<${Button} need="owner" small kind="quiet" aria-label=${`${t('revoke')} ${token.name || token.id}`}
+      onClick=${() => revoke(token, reload)}>${t('revoke')}<//>` },
 ];
 
 function Details({ token, reload }) {
@@ -121,7 +148,8 @@ function Details({ token, reload }) {
       [t('ends'), html`<${Ends} token=${token} />`],
     ]} />
     ${token.role && works(token) && html`<${RolePicker} key=${token.id + token.role} token=${token} reload=${reload} />`}
-    ${works(token) && html`<div class="row"><${Button} need="owner" kind="danger" icon="trash" onClick=${() => revoke(token, reload)}>${t('revoke')}<//>
+    ${works(token) && html`<div class="row"><${Button} need="owner" kind="danger" icon="trash" onClick=${() => revoke(token, reload)}>
+      ${t('revoke')}<//>
       <${AsCode} request=${{ method: 'DELETE', path: `/api/manage/tokens/${token.id}` }} /></div><p class="hint">${t('within')}</p>`}`;
 }
 
@@ -158,7 +186,8 @@ export function NewToken({ onDone }) {
     setQuery({ new: null });
   };
   const done = (token) => { setMade(token); tick('token'); onDone(); };
-  return html`<${Dialog} wide=${Boolean(made)} open=${Boolean(query.value.new)} title=${made ? t('ready', { name: made.name || made.id }) : t('create')} onClose=${close}
+  return html`<${Dialog} wide=${Boolean(made)} open=${Boolean(query.value.new)} title=${made ? t('ready', { name: made.name || made.id })
+    : t('create')} onClose=${close}
     foot=${made && html`<${Button} kind="primary" onClick=${close}>${core('close')}<//>`}>
     ${made ? html`<${Once} token=${made} onTaken=${() => setTaken(true)} />` : html`<${NewForm} onDone=${done} />`}
   <//>`;
@@ -171,7 +200,8 @@ const wanted = ({ name, kind, channel, role, days }) => ({
 
 function NewForm({ onDone }) {
   const some = totals.value?.all !== 0;
-  const form = useForm({ name: '', kind: some ? 'channel' : 'admin', channel: formChannel.value?.code || '', role: 'viewer', days: '' }, async (values) => {
+  const form = useForm({ name: '', kind: some ? 'channel' : 'admin', channel: formChannel.value?.code || '', role: 'viewer', days: '' },
+    async (values) => {
     if (values.kind === 'channel' && !values.channel) throw { errors: { channel: [core('picker.choose')] } };
     const { data } = await api.post('/manage/tokens', wanted(values));
     onDone(data);
@@ -179,12 +209,16 @@ function NewForm({ onDone }) {
   const { kind } = form.values;
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autofocus autocomplete="off" maxlength="100" />
-    <${Field} form=${form} name="kind" label=${t('kind')} type="radio" options=${['channel', 'global', 'admin'].filter((one) => one !== 'channel' || some).map((one) => [one, html`<b>${t(`kind.${one}`)}</b> <span class="muted">${t(`can.${one}`)}</span>`])} />
+    <${Field} form=${form} name="kind" label=${t('kind')} type="radio"
+      options=${['channel', 'global', 'admin'].filter((one) => one !== 'channel' || some)
+        .map((one) => [one, html`<b>${t(`kind.${one}`)}</b> <span class="muted">${t(`can.${one}`)}</span>`])} />
     ${kind === 'channel' && html`<${ChannelField} form=${form} />`}
     ${kind === 'admin' && html`<${Field} form=${form} name="role" label=${t('role')} type="select" options=${roleOptions()} />`}
-    <${Field} form=${form} name="days" path="expires_at" label=${t('ends')} type="select" options=${[['', t('never')], ...lives.map((days) => [String(days), t('after', { time: duration(days * dayLong) })])]} />
+    <${Field} form=${form} name="days" path="expires_at" label=${t('ends')} type="select"
+      options=${[['', t('never')], ...lives.map((days) => [String(days), t('after', { time: duration(days * dayLong) })])]} />
     ${kind === 'admin' && form.values.role === 'owner' && html`<${Note} kind="warn">${t('adminHint')}<//>`}
-    <div class="row"><${Submit} need="owner" form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/tokens', body: wanted(form.values) }} /></div>
+    <div class="row"><${Submit} need="owner" form=${form}>${t('create')}<//>
+      <${AsCode} request=${{ method: 'POST', path: '/api/manage/tokens', body: wanted(form.values) }} /></div>
   <//>`;
 }
 
@@ -203,6 +237,7 @@ function Once({ token: { token, kind }, onTaken }) {
   };
   return html`<div class="stack" onClick=${(event) => event.target.closest('button') && onTaken()} onCopy=${onTaken}>
     <${Note} kind="warn" title=${t('once')}>${t('onceText')}<//>
-    ${Object.entries(ways).map(([id, text]) => html`<section key=${id} class="stack"><h3>${t(`way.${id}`)}</h3><${Code} wrap text=${text} what=${t(`way.${id}`)} hide=${id === 'token' ? '' : token} /></section>`)}
+    ${Object.entries(ways).map(([id, text]) => html`<section key=${id} class="stack"><h3>${t(`way.${id}`)}</h3>
+      <${Code} wrap text=${text} what=${t(`way.${id}`)} hide=${id === 'token' ? '' : token} /></section>`)}
   </div>`;
 }

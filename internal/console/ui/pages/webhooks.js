@@ -37,7 +37,8 @@ export default function Page({ route }) {
   return html`
     <${ChannelHead} current="webhooks" />
     <${Head} title=${core('page.webhooks')} lead=${rows ? lead(rows) : '\u00a0'} actions=${html`
-      <${AsCode} request=${{ path: `/api/manage/${onDeliveries ? 'deliveries' : 'webhooks'}` }} /><${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//>`} />
+      <${AsCode} request=${{ path: `/api/manage/${onDeliveries ? 'deliveries' : 'webhooks'}` }} />
+        <${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//>`} />
     <${Tabs} label=${core('page.webhooks')} current=${onDeliveries ? 'deliveries' : 'endpoints'} tabs=${[
       { id: 'endpoints', label: t('endpoints'), href: href('/webhooks'), count: rows?.length },
       { id: 'deliveries', label: t('deliveries'), href: href('/webhooks/deliveries') },
@@ -50,7 +51,8 @@ function lead(all) {
   const off = all.filter((row) => !row.enabled).length;
   const failing = all.filter((row) => row.enabled && row.failing_since).length;
   if (!all.length) return t('none');
-  return failing || off ? [failing && t('someFail', { n: failing }), off && t('someOff', { n: off })].filter(Boolean).join(' ') : t('allWork', { n: all.length });
+  return failing || off ? [failing && t('someFail', { n: failing }), off && t('someOff', { n: off })].filter(Boolean).join(' ')
+    : t('allWork', { n: all.length });
 }
 
 function Endpoints({ load, rows }) {
@@ -59,21 +61,27 @@ function Endpoints({ load, rows }) {
     const since = new Date(Date.now() - 86_400_000).toISOString();
     const ask = (webhook, more) => api.get('/manage/deliveries', { query: { webhook, limit: 1, ...more } });
     const found = await Promise.all((rows || []).slice(0, counted).map(async ({ id, failing_since: failing }) => {
-      const [last, good, bad, waiting] = await Promise.all([ask(id, { limit: 20 }), ask(id, { state: 'delivered', since }), ask(id, { state: 'failed', since }), failing && ask(id, { state: 'waiting' })]);
+      const [last, good, bad, waiting] = await Promise.all([ask(id, { limit: 20 }), ask(id, { state: 'delivered', since }),
+        ask(id, { state: 'failed', since }), failing && ask(id, { state: 'waiting' })]);
       // Where an address fails, the oldest are tried again and again, and the newest wait behind them.
       const oldest = waiting && await ask(id, { state: 'waiting', limit: 20, offset: Math.max(0, waiting.meta.total - 20) });
       if (good.meta.total) tick('webhook');
-      const tried = [last, good, bad, oldest].flatMap((page) => page?.data || []).filter((one) => one.tried_at).sort((a, b) => Date.parse(b.tried_at) - Date.parse(a.tried_at));
+      const tried = [last, good, bad, oldest].flatMap((page) => page?.data || []).filter((one) => one.tried_at)
+        .sort((a, b) => Date.parse(b.tried_at) - Date.parse(a.tried_at));
       return [id, { last: tried[0] || last.data[0], good: good.meta.total, all: good.meta.total + bad.meta.total }];
     }));
     return new Map(found);
   }, [rows?.map((row) => row.id + row.failures).join(), now.value - (now.value % every)], { on: ['message.'] }).data || new Map();
   return html`
-    <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer} rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
-      empty=${html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText', { command: html`<code>parley listen</code>` })}><${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
-    ${(rows || load.error) && html`<${Card} title=${t('local')}><p class="muted">${t('localText')}</p><${Code} text="parley listen --forward-to localhost:3000/hook" what=${t('command')} /><//>`}
+    <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer}
+      rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
+      empty=${html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText', { command: html`<code>parley listen</code>` })}>
+        <${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
+    ${(rows || load.error) && html`<${Card} title=${t('local')}><p class="muted">${t('localText')}</p>
+      <${Code} text="parley listen --forward-to localhost:3000/hook" what=${t('command')} /><//>`}
     <${Drawer} drawer=${drawer} title=${drawer.row ? new URL(drawer.row.url).host : t('endpoint')}>${drawer.row
-      ? html`<${Endpoint} key=${drawer.id} webhook=${drawer.row} figures=${figures.get(drawer.id)} onChange=${load.reload} onGone=${drawer.close} />` : rows && html`<p>${t('gone')}</p>`}<//>`;
+      ? html`<${Endpoint} key=${drawer.id} webhook=${drawer.row} figures=${figures.get(drawer.id)} onChange=${load.reload}
+        onGone=${drawer.close} />` : rows && html`<p>${t('gone')}</p>`}<//>`;
 }
 
 const states = { on: 'good', failing: 'warn', off: 'bad' };
@@ -81,16 +89,28 @@ export const toState = (row) => (!row.enabled ? 'off' : row.failing_since ? 'fai
 
 export function State({ row }) {
   const state = toState(row);
-  return html`<span class="state ${states[state]}" title=${row.reason || undefined}><${Icon} name=${state === 'on' ? 'good' : state === 'off' ? 'stop' : 'warn'} size=${16} />${t(`state.${state}`)}
-    ${state === 'failing' && html`<span class="wide">${t('failingSince', { time: html`<${Time} at=${row.failing_since} />` })}</span>`}</span>`;
+  return html`<span class="state ${states[state]}" title=${row.reason || undefined}>
+    <${Icon} name=${state === 'on' ? 'good' : state === 'off' ? 'stop' : 'warn'} size=${16} />${t(`state.${state}`)}
+    ${state === 'failing' && html`<span class="wide">${t('failingSince', { time: html`<${Time} at=${row.failing_since} />` })}
+      </span>`}</span>`;
 }
 
 const columns = (figures) => [
-  { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} />`, sort: (row) => ['off', 'failing', 'on'].indexOf(toState(row)), card: 'status' },
-  { id: 'url', label: t('address'), cell: (row) => html`<bdi class="clip">${row.url}</bdi>`, sort: (row) => row.url, card: 'title', class: 'url-cell' },
-  { id: 'channel', label: core('page.channel'), cell: (row) => (row.channel ? html`<span class="clip" title=${row.channel}>${row.channel}</span>` : html`<span class="muted">${t('every')}</span>`), card: 'meta', class: 'channel-cell' },
-  { id: 'events', label: t('events'), cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>` : html`<span class="muted">${t('every')}</span>`), wide: true },
-  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return toState(row) === 'failing' ? html`<span class="state warn">${t('failures', { n: row.failures })}</span>` : f?.all ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
-  { id: 'last', label: t('last'), cell: (row) => { const last = figures.get(row.id)?.last; return last ? html`<${Result} d=${last} />` : '–'; }, card: 'text' },
+  { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} />`,
+    sort: (row) => ['off', 'failing', 'on'].indexOf(toState(row)), card: 'status' },
+  { id: 'url', label: t('address'), cell: (row) => html`<bdi class="clip">${row.url}</bdi>`, sort: (row) => row.url, card: 'title',
+    class: 'url-cell' },
+  { id: 'channel', label: core('page.channel'),
+    cell: (row) => (row.channel ? html`<span class="clip" title=${row.channel}>${row.channel}</span>`
+      : html`<span class="muted">${t('every')}</span>`), card: 'meta', class: 'channel-cell' },
+  { id: 'events', label: t('events'),
+    cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>
+      ${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>`
+      : html`<span class="muted">${t('every')}</span>`), wide: true },
+  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return toState(row) === 'failing'
+    ? html`<span class="state warn">${t('failures', { n: row.failures })}</span>` : f?.all
+    ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
+  { id: 'last', label: t('last'), cell: (row) => { const last = figures.get(row.id)?.last; return last ? html`<${Result} d=${last} />`
+    : '–'; }, card: 'text' },
   { id: 'made', label: t('created'), cell: (row) => html`<${Time} at=${row.created_at} />`, wide: true },
 ];

@@ -36,8 +36,10 @@ export function Deliveries({ webhooks }) {
   const [pages, setPages] = useState(1);
   const ask = (more) => api.get('/manage/deliveries', { query: { ...which, since: toSince(since), ...more } });
   const load = useLoad(async () => {
-    const found = await Promise.all(Array.from({ length: pages }, (_, i) => ask({ state: state === 'all' ? undefined : state, limit: perPage, offset: i * perPage })));
-    return { rows: [...new Map(found.flatMap((page) => page.data).map((row) => [row.id, row])).values()], total: found[0].meta.total, about };
+    const found = await Promise.all(Array.from({ length: pages },
+      (_, i) => ask({ state: state === 'all' ? undefined : state, limit: perPage, offset: i * perPage })));
+    return { rows: [...new Map(found.flatMap((page) => page.data).map((row) => [row.id, row])).values()],
+      total: found[0].meta.total, about };
   }, [about, pages, now.value], { on: ['message.', 'otp.', 'poll.', 'channel.'] });
   const counts = useLoad(async () => {
     const [failed, retrying, waiting] = await Promise.all(['failed', 'retrying', 'waiting'].map((one) => ask({ state: one, limit: 1 })));
@@ -61,36 +63,58 @@ export function Deliveries({ webhooks }) {
   const failing = webhooks?.some((one) => one.failing_since && (!webhook || one.id === webhook));
   return html`
     <div class="spread delivery-filters">
-      <nav class="chips" aria-label=${t('filter')}>${states.map((one) => html`<a key=${one} class="chip" href=${at({ state: one })} aria-current=${one === state ? 'true' : undefined}>${t(`show.${one}`)}${one in (counts.data || blank) && html` <span class="count">${num(count[one])}</span>`}</a>`)}</nav>
+      <nav class="chips" aria-label=${t('filter')}>
+        ${states.map((one) => html`<a key=${one} class="chip" href=${at({ state: one })} aria-current=${one === state ? 'true' : undefined}>
+          ${t(`show.${one}`)}${one in (counts.data || blank) && html` <span class="count">${num(count[one])}</span>`}</a>`)}</nav>
       <div class="row">
-        ${webhooks?.length > 0 && html`<select class="pick-one" aria-label=${t('endpoint')} value=${webhook || ''} onChange=${(event) => setQuery({ webhook: event.target.value })}>
-          <option value="">${t('everyEndpoint')}</option>${webhooks.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === webhook}>${one.url}</option>`)}</select>`}
-        <select class="pick-one" aria-label=${t('since')} value=${since || ''} onChange=${(event) => setQuery({ since: event.target.value })}>
-          <option value="">${t('anyTime')}</option>${Object.keys(spans).map((one) => html`<option key=${one} value=${one} selected=${one === since}>${t(`span.${one}`)}</option>`)}</select>
-        <${Export} what=${t('title')} path="/manage/deliveries/export" query=${{ ...which, since: toSince(since), state: state === 'all' ? undefined : state }} />
+        ${webhooks?.length > 0 && html`<select class="pick-one" aria-label=${t('endpoint')} value=${webhook || ''}
+          onChange=${(event) => setQuery({ webhook: event.target.value })}>
+          <option value="">${t('everyEndpoint')}</option>
+            ${webhooks.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === webhook}>${one.url}
+              </option>`)}</select>`}
+        <select class="pick-one" aria-label=${t('since')} value=${since || ''}
+          onChange=${(event) => setQuery({ since: event.target.value })}>
+          <option value="">${t('anyTime')}</option>
+            ${Object.keys(spans).map((one) => html`<option key=${one} value=${one} selected=${one === since}>${t(`span.${one}`)}
+              </option>`)}</select>
+        <${Export} what=${t('title')} path="/manage/deliveries/export"
+          query=${{ ...which, since: toSince(since), state: state === 'all' ? undefined : state }} />
       </div>
     </div>
     <${Bulk} which=${which} since=${since} counts=${counts.data} onDone=${done} />
-    <${Waiting} webhooks=${webhooks?.filter((one) => one.enabled && (!webhook || one.id === webhook))} counts=${counts.data} onDone=${done} />
+    <${Waiting} webhooks=${webhooks?.filter((one) => one.enabled && (!webhook || one.id === webhook))} counts=${counts.data}
+      onDone=${done} />
     <${Picked} picked=${picked} rows=${rows} onDone=${done} />
     ${load.error && rows && html`<${Failed} load=${load} />`}
     ${!ready ? html`<${Loading} rows=${6} />` : html`<div ...${hold.box} class="deliveries"><${NewRows} n=${fresh} onShow=${show} />
-      <${Table} label=${t('title')} load=${load} rows=${rows} rowKey=${toKey} drawer=${drawer} rowHref=${(row) => at(drawer.at(row.id))} columns=${columns}
+      <${Table} label=${t('title')} load=${load} rows=${rows} rowKey=${toKey} drawer=${drawer} rowHref=${(row) => at(drawer.at(row.id))}
+        columns=${columns}
         selection=${hasRole('operator') ? picked : undefined}
-        empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')} text=${state === 'failed' ? t(failing ? 'stillTried' : 'goodNews') : ''}><${Button} href=${href('/webhooks/deliveries')}>${t('clear')}<//><//>`
-          : html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText')}><${Button} href=${href('/phone')}>${t('toPhone')}<//><//>`} /></div>`}
-    ${load.data?.total > rows?.length && pages < mostPages && html`<div class="row end"><span class="muted">${t('shown', { n: rows.length, all: load.data.total })}</span><${Button} busy=${load.loading && pages > 1 && rows.length <= (pages - 1) * perPage} onClick=${() => setPages(pages + 1)}>${t('older')}<//></div>`}
-    <${Drawer} drawer=${drawer} title=${drawer.row ? eventName(drawer.row.type) : t('delivery')}>${drawer.id.startsWith('dlv_') && html`<${Delivery} key=${drawer.id} id=${drawer.id} onChange=${reload} />`}<//>`;
+        empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')}
+          text=${state === 'failed' ? t(failing ? 'stillTried' : 'goodNews') : ''}><${Button} href=${href('/webhooks/deliveries')}>
+          ${t('clear')}<//><//>`
+          : html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText')}><${Button} href=${href('/phone')}>${t('toPhone')}<//>
+            <//>`} /></div>`}
+    ${load.data?.total > rows?.length && pages < mostPages && html`<div class="row end"><span class="muted">
+      ${t('shown', { n: rows.length, all: load.data.total })}</span>
+      <${Button} busy=${load.loading && pages > 1 && rows.length <= (pages - 1) * perPage} onClick=${() => setPages(pages + 1)}>
+      ${t('older')}<//></div>`}
+    <${Drawer} drawer=${drawer} title=${drawer.row ? eventName(drawer.row.type) : t('delivery')}>
+      ${drawer.id.startsWith('dlv_') && html`<${Delivery} key=${drawer.id} id=${drawer.id} onChange=${reload} />`}<//>`;
 }
 
 const columns = [
   { id: 'time', get label() { return t('time'); }, cell: (d) => html`<${Time} at=${d.created_at} />`, card: 'when' },
   { id: 'type', get label() { return t('event'); }, cell: (d) => html`<${EventType} type=${d.type} class="wide" />`, card: 'title' },
-  { id: 'channel', get label() { return t('channel'); }, cell: (d) => html`<span class="clip">${d.channel}</span>`, wide: true, class: 'channel-cell' },
-  { id: 'url', get label() { return t('endpoint'); }, cell: (d) => html`${!d.webhook && html`<${Badge} tone="accent">${t('callback')}<//> `}<bdi title=${d.url}>${d.url.replace(/^\w+:..|\?.*/g, '')}</bdi>`, card: 'text', class: 'url-cell' },
+  { id: 'channel', get label() { return t('channel'); }, cell: (d) => html`<span class="clip">${d.channel}</span>`, wide: true,
+    class: 'channel-cell' },
+  { id: 'url', get label() { return t('endpoint'); }, cell: (d) => html`${!d.webhook && html`<${Badge} tone="accent">${t('callback')}<//> `}
+    <bdi title=${d.url}>${d.url.replace(/^\w+:..|\?.*/g, '')}</bdi>`, card: 'text', class: 'url-cell' },
   { id: 'result', get label() { return t('result'); }, cell: (d) => html`<${Result} d=${d} />`, card: 'status' },
-  { id: 'attempts', get label() { return t('attempts'); }, cell: (d) => html`<span class="mono-num">${d.attempts}/${toAttempts(d)}</span>`, align: 'end', wide: true },
-  { id: 'next', get label() { return t('next'); }, cell: (d) => (d.next_at ? html`<span class="mono-num" title=${d.next_at}><${Left} until=${d.next_at} /></span>` : ''), align: 'end' },
+  { id: 'attempts', get label() { return t('attempts'); }, cell: (d) => html`<span class="mono-num">${d.attempts}/${toAttempts(d)}</span>`,
+    align: 'end', wide: true },
+  { id: 'next', get label() { return t('next'); },
+    cell: (d) => (d.next_at ? html`<span class="mono-num" title=${d.next_at}><${Left} until=${d.next_at} /></span>` : ''), align: 'end' },
 ];
 
 /** "Replay 214 failed since 11:40": counted before it is done, in steps that are seen. */
@@ -120,10 +144,12 @@ function Bulk({ which, since, counts, onDone }) {
   };
   if (!failed && !run) return null;
   return html`<div class="bulk-bar" role="status">
-    ${run ? html`<progress max=${Math.max(run.all, run.done, 1)} value=${run.done} aria-label=${t('progress')} /><span>${t(run.running ? 'running' : 'finished', { n: run.done, all: run.all })}</span>
+    ${run ? html`<progress max=${Math.max(run.all, run.done, 1)} value=${run.done} aria-label=${t('progress')} /><span>
+      ${t(run.running ? 'running' : 'finished', { n: run.done, all: run.all })}</span>
         ${!run.running && html`<${Button} small kind="quiet" onClick=${() => setRun(null)}>${t('close')}<//>`}`
       : html`<span class="grow">${t('someFailed', { n: failed })}</span>`}
-    ${failed > 0 && !run?.running && html`<${Button} need="operator" small icon="refresh" onClick=${replay}>${t('replaySince', { n: failed, time: html`<${Time} at=${counts.oldest?.created_at} />` })}<//>`}
+    ${failed > 0 && !run?.running && html`<${Button} need="operator" small icon="refresh" onClick=${replay}>
+      ${t('replaySince', { n: failed, time: html`<${Time} at=${counts.oldest?.created_at} />` })}<//>`}
   </div>`;
 }
 
@@ -156,7 +182,8 @@ function Picked({ picked, rows, onDone }) {
     const { data } = await api.post('/manage/deliveries/replay', { ids: finished.map(toKey) });
     await over(t('replayedAll', { n: data.replayed }));
   };
-  return html`<div class="bulk" role="region" aria-label=${t('picked', { n: mine.length })} data-t="picked"><strong>${t('picked', { n: mine.length })}</strong>
+  return html`<div class="bulk" role="region" aria-label=${t('picked', { n: mine.length })} data-t="picked"><strong>
+    ${t('picked', { n: mine.length })}</strong>
     <span class="row">
       ${waiting.length > 0 && html`<${Button} small icon="refresh" onClick=${retry}>${t('retrySome', { n: waiting.length })}<//>`}
       ${finished.length > 0 && html`<${Button} small icon="refresh" onClick=${replay}>${t('replaySome', { n: finished.length })}<//>`}
@@ -194,14 +221,16 @@ export function Delivery({ id, onChange }) {
       ${d.state === 'waiting' ? html`<${Button} need="operator" small icon="refresh" onClick=${retry}>${t('retry')}<//>`
         : html`<${Button} need="operator" small icon="refresh" onClick=${replay}>${t('replay')}<//>`}
       <${AsCode} small request=${d.state === 'waiting' ? { method: 'POST', path: `/api/manage/deliveries/${id}/retry` } : request} />
-      ${message && html`<${Button} small icon="messages" href=${href('/messages', { open: `${d.channel}.${message}` })}>${t('message')}<//>`}
+      ${message && html`<${Button} small icon="messages" href=${href('/messages', { open: `${d.channel}.${message}` })}>
+        ${t('message')}<//>`}
     </div>
     <${Facts} rows=${[
       [t('result'), html`<${Result} d=${d} />`],
       [t('attempts'), t('attemptOf', { n: d.attempts, all: toAttempts(d) })],
       [t('tried'), d.tried_at && html`<${Time} at=${d.tried_at} ago />`],
       [t('next'), d.next_at && html`<${Time} at=${d.next_at} /> · <${Left} until=${d.next_at} />`],
-      [t('endpoint'), html`<bdi>${d.url}</bdi>${d.webhook && html` <a href=${href('/webhooks', { webhook: d.webhook })}>${d.webhook}</a>`}`],
+      [t('endpoint'), html`<bdi>${d.url}</bdi>
+        ${d.webhook && html` <a href=${href('/webhooks', { webhook: d.webhook })}>${d.webhook}</a>`}`],
       [t('event'), html`<${EventType} type=${d.type} />`],
       [t('eventId'), html`<span class="mono">${d.event_id}</span> <${Copy} text=${d.event_id} what="ID" />`],
       [t('channel'), d.channel && html`<a href=${href(`/channels/${d.channel}`)}>${d.channel}</a>`],
@@ -210,10 +239,13 @@ export function Delivery({ id, onChange }) {
       ['ID', html`<span class="mono">${d.id}</span> <${Copy} text=${d.id} what="ID" />`],
     ]} />
     ${d.history.length > 1 && html`<${Attempts} d=${d} />`}
-    <section><h3>${t('request')}</h3>${d.request ? html`<${Code} wrap text=${mask(requestText(d))} what=${t('request')} />` : html`<p class="muted">${t(d.tried_at ? 'bodyErased' : 'untried')}</p>`}</section>
-    ${d.tried_at && html`<section><h3>${t('response')}</h3><${Code} wrap text=${`${outcome(d)}${d.answer ? `\n\n${d.answer}` : ''}`} what=${t('response')} /></section>`}
+    <section><h3>${t('request')}</h3>${d.request ? html`<${Code} wrap text=${mask(requestText(d))} what=${t('request')} />`
+      : html`<p class="muted">${t(d.tried_at ? 'bodyErased' : 'untried')}</p>`}</section>
+    ${d.tried_at && html`<section><h3>${t('response')}</h3><${Code} wrap text=${`${outcome(d)}${d.answer ? `\n\n${d.answer}` : ''}`}
+      what=${t('response')} /></section>`}
     ${d.request && html`<details><summary>${t('verify')}</summary>${verifier && html`<${CodeTabs} shell="Shell" write=${verifier(d)}
-      hint=${t(d.webhook ? 'verifyHint' : 'verifyCallback', { name: html`<code>$WEBHOOK_SECRET</code>`, channel: html`<code>parley channel secret ${d.channel}</code>` })} />`}</details>`}`;
+      hint=${t(d.webhook ? 'verifyHint' : 'verifyCallback',
+        { name: html`<code>$WEBHOOK_SECRET</code>`, channel: html`<code>parley channel secret ${d.channel}</code>` })} />`}</details>`}`;
 }
 
 // The programs that check a signature are seldom wanted: they are fetched when a delivery is shown.
@@ -225,7 +257,8 @@ function useVerifier() {
 
 /** Each attempt with its own number: some may be missing, and those before a replay are there. */
 const Attempts = ({ d }) => html`<section><h3>${t('attempts')}</h3>
-  <ol class="tries">${d.history.map((a) => html`<li key=${a.number} value=${a.number}><div class="row"><${Time} at=${a.at} /><${Badge} tone=${a.problem ? 'bad' : 'good'}>${outcome(a)}<//></div>
+  <ol class="tries">${d.history.map((a) => html`<li key=${a.number} value=${a.number}><div class="row"><${Time} at=${a.at} />
+    <${Badge} tone=${a.problem ? 'bad' : 'good'}>${outcome(a)}<//></div>
     ${a.answer && html`<bdi class="clip muted" title=${a.answer}>${a.answer}</bdi>`}</li>`)}</ol>
   ${d.history.at(-1).number !== d.attempts && html`<p class="muted">${t('countsOn')}</p>`}</section>`;
 
@@ -233,7 +266,8 @@ function sentence(d) {
   const values = { n: d.attempts, all: toAttempts(d), took: duration(d.took_ms), problem: d.problem.replace(/^\w+: ?/, '') || outcome(d) };
   if (d.state === 'delivered') return t('wasDelivered', values);
   if (d.state === 'failed') return t('wasGivenUp', values);
-  return d.tried_at ? html`${t('willRetry', values)} ${d.next_at && t('inTime', { time: html`<${Left} until=${d.next_at} />` })}` : t('willTry');
+  return d.tried_at ? html`${t('willRetry', values)} ${d.next_at && t('inTime', { time: html`<${Left} until=${d.next_at} />` })}`
+    : t('willTry');
 }
 
 const requestText = ({ request: { method, url, headers }, body }) =>
@@ -254,7 +288,8 @@ export function outcome({ code, took_ms: took, problem, tried_at: tried }) {
 // One that failed and is tried again is not one that only waits for its turn.
 const toState = ({ state, attempts }) => (state === 'waiting' && attempts ? 'retrying' : state);
 
-export const Result = ({ d }) => html`<span class="result"><${Badge} tone=${tones[toState(d)]} data-state=${d.state}>${t(`state.${toState(d)}`)}<//> <span class="mono-num">${outcome(d)}</span></span>`;
+export const Result = ({ d }) => html`<span class="result"><${Badge} tone=${tones[toState(d)]} data-state=${d.state}>
+  ${t(`state.${toState(d)}`)}<//> <span class="mono-num">${outcome(d)}</span></span>`;
 
 /** How many attempts there are at most: those of a callback end sooner. */
 export const toAttempts = (d) => (d.webhook ? 10 : 7);
@@ -282,8 +317,10 @@ async function phoneOn(channel) {
   return data[0] || (await api.post('/sandbox/phones', {}, { channel })).data;
 }
 
-const asPhone = async (channel, body) => (await api.post(`/sandbox/phones/${(await phoneOn(channel)).number}/send`, body, { channel })).data;
-const toPhone = async (channel, kind, body) => (await api.post(`/send-message/${kind}`, { contact_id: (await phoneOn(channel)).contact_id, ...body }, { channel })).data;
+const asPhone = async (channel, body) =>
+  (await api.post(`/sandbox/phones/${(await phoneOn(channel)).number}/send`, body, { channel })).data;
+const toPhone = async (channel, kind, body) =>
+  (await api.post(`/send-message/${kind}`, { contact_id: (await phoneOn(channel)).contact_id, ...body }, { channel })).data;
 
 /** By type of event: act(channel, text). */
 export const acts = {
@@ -301,7 +338,8 @@ export const acts = {
     const { message_id: id } = await asPhone(channel, { type: 'text', message });
     await asPhone(channel, { type: 'delete', message_id: id });
   },
-  'message.media': (channel, caption) => asPhone(channel, { type: 'file', caption, file: { data: btoa('Parley'), filename: 'parley.txt' } }),
+  'message.media': (channel, caption) =>
+    asPhone(channel, { type: 'file', caption, file: { data: btoa('Parley'), filename: 'parley.txt' } }),
   'poll.vote': async (channel, title) => {
     const { message_id: id } = await toPhone(channel, 'poll', { title, options: ['1', '2'] });
     await asPhone(channel, { type: 'vote', message_id: id, options: ['1'] });

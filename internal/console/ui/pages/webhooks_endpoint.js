@@ -20,7 +20,9 @@ import { Result, outcome, acts, isDue, useSoon } from './webhooks_deliveries.js'
 const t = texts('webhooks');
 const core = texts('core');
 
-export const types = ['message.received', 'message.status', 'message.reaction', 'message.deleted', 'message.edited', 'message.media', 'poll.vote', 'channel.status', 'channel.pairing', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing', 'group.changed', 'webhook.gap'];
+export const types = ['message.received', 'message.status', 'message.reaction', 'message.deleted', 'message.edited', 'message.media',
+  'poll.vote', 'channel.status', 'channel.pairing', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing',
+  'group.changed', 'webhook.gap'];
 
 export function Endpoint({ webhook: w, figures, onChange, onGone }) {
   const path = `/manage/webhooks/${w.id}`;
@@ -40,11 +42,15 @@ export function Endpoint({ webhook: w, figures, onChange, onGone }) {
     await Promise.all([recent.reload(), onChange()]);
   };
   return html`
-    <p class="answer">${!w.enabled ? t('isOff', { reason: html`<${Said} text=${w.reason} />` }) : w.failing_since ? t('isFailing', { n: w.failures, time: html`<${Time} at=${w.failing_since} ago />` }) : t('isOn')}</p>
+    <p class="answer">${!w.enabled ? t('isOff', { reason: html`<${Said} text=${w.reason} />` }) : w.failing_since
+      ? t('isFailing', { n: w.failures, time: html`<${Time} at=${w.failing_since} ago />` }) : t('isOn')}</p>
     ${w.warning && html`<${Note} kind="warn"><${Said} text=${w.warning} /><//>`}
-    ${recent.data?.problem && html`<${Note} kind=${w.failing_since ? 'bad' : 'warn'} title=${t('lastError')}><a href=${href('/webhooks/deliveries', { webhook: w.id, open: recent.data.problem.id })}><${Time} at=${recent.data.problem.tried_at} ago /></a> <${Said} text=${recent.data.problem.problem.replace(/^\w+: /, '')} /><//>`}
+    ${recent.data?.problem && html`<${Note} kind=${w.failing_since ? 'bad' : 'warn'} title=${t('lastError')}>
+      <a href=${href('/webhooks/deliveries', { webhook: w.id, open: recent.data.problem.id })}>
+      <${Time} at=${recent.data.problem.tried_at} ago /></a> <${Said} text=${recent.data.problem.problem.replace(/^\w+: /, '')} /><//>`}
     <div class="row">
-      ${w.enabled && recent.data?.waiting > 0 && html`<${Button} need="operator" small kind="primary" icon="refresh" onClick=${retry}>${t('retryNow', { n: recent.data.waiting })}<//>`}
+      ${w.enabled && recent.data?.waiting > 0 && html`<${Button} need="operator" small kind="primary" icon="refresh" onClick=${retry}>
+        ${t('retryNow', { n: recent.data.waiting })}<//>`}
       <${Button} need="operator" small icon=${w.enabled ? 'stop' : 'play'} onClick=${turn}>${t(w.enabled ? 'turnOff' : 'turnOn')}<//>
       <${Button} need="operator" small icon="settings" onClick=${() => setQuery({ edit: w.id })}>${t('edit')}<//>
       <${Button} small icon="messages" href=${href('/webhooks/deliveries', { webhook: w.id })}>${t('deliveries')}<//>
@@ -56,7 +62,8 @@ export function Endpoint({ webhook: w, figures, onChange, onGone }) {
       ['ID', html`<span class="mono">${w.id}</span> <${Copy} text=${w.id} what="ID" />`],
       [core('page.channel'), w.channel ? html`<a href=${href(`/channels/${w.channel}`)}>${w.channel}</a>` : t('every')],
       [t('mediaLinks'), w.media_links === 'signed' && t('signedLinks')],
-      [t('events'), w.events.length ? html`<ul>${w.events.map((type) => html`<li key=${type}><${EventType} type=${type} /></li>`)}</ul>` : t('every')],
+      [t('events'), w.events.length ? html`<ul>${w.events.map((type) => html`<li key=${type}><${EventType} type=${type} /></li>`)}</ul>`
+        : t('every')],
       [t('day'), !w.failing_since && figures?.all > 0 && `${percent(figures.good, figures.all)} (${figures.good} / ${figures.all})`],
       [t('created'), html`<${Time} at=${w.created_at} ago />`],
     ]} />
@@ -72,7 +79,8 @@ const shown = 8; // deliveries in the drawer
 function useRecent(w) {
   const load = useLoad(async () => {
     const ask = (more) => api.get('/manage/deliveries', { query: { webhook: w.id, limit: shown, ...more } });
-    const [newest, waiting, retrying, failed] = await Promise.all([ask(), ask({ state: 'waiting', limit: 1 }), ask({ state: 'retrying' }), ask({ state: 'failed', limit: 1 })]);
+    const [newest, waiting, retrying, failed] = await Promise.all([ask(), ask({ state: 'waiting', limit: 1 }), ask({ state: 'retrying' }),
+      ask({ state: 'failed', limit: 1 })]);
     // While an address fails, only its oldest deliveries are tried.
     const oldest = retrying.meta.total > shown ? await ask({ state: 'retrying', offset: retrying.meta.total - shown }) : retrying;
     const problems = [newest, retrying, oldest, failed].flatMap((page) => page.data).filter((one) => one.problem);
@@ -85,20 +93,24 @@ function useRecent(w) {
 
 const Recent = ({ w, load: { data } }) => html`<section><h3>${t('recent')}</h3>
   ${!data ? html`<${Loading} rows=${3} />` : !data.newest.length ? html`<p class="muted">${t('noDeliveries')}</p>`
-    : html`<ul class="recent">${data.newest.map((d) => html`<li key=${d.id}><a href=${href('/webhooks/deliveries', { webhook: w.id, open: d.id })}><${Time} at=${d.created_at} /> <span title=${d.type}>${eventName(d.type)}</span></a> <${Result} d=${d} /></li>`)}</ul>`}
+    : html`<ul class="recent">${data.newest.map((d) =>
+      html`<li key=${d.id}><a href=${href('/webhooks/deliveries', { webhook: w.id, open: d.id })}>
+        <${Time} at=${d.created_at} /> <span title=${d.type}>${eventName(d.type)}</span></a> <${Result} d=${d} /></li>`)}</ul>`}
 </section>`;
 
 /** A test event to this address alone, or something that really happens on the sandbox. */
 function Test({ w, path }) {
   const [kind, setKind] = useState('webhook.test');
   const [result, setResult] = useState(null);
-  const sandbox = w.channel ? channelBy(w.channel)?.network === 'sandbox' && w.channel : sandboxes.value.find((one) => one.status === 'WORKING')?.code;
+  const sandbox = w.channel ? channelBy(w.channel)?.network === 'sandbox' && w.channel
+    : sandboxes.value.find((one) => one.status === 'WORKING')?.code;
   const offered = sandbox ? Object.keys(acts).filter((type) => !w.events.length || w.events.includes(type)) : [];
   const [running, run] = useWork(async () => {
     setResult(null);
     if (kind !== 'webhook.test') {
       await acts[kind](sandbox, t('hello'));
-      toast(t('happened', { type: eventName(kind) }), { kind: 'good', action: { label: t('deliveries'), run: () => setQuery({ webhook: w.id, state: 'all' }) } });
+      toast(t('happened', { type: eventName(kind) }),
+        { kind: 'good', action: { label: t('deliveries'), run: () => setQuery({ webhook: w.id, state: 'all' }) } });
       return;
     }
     const { success, data } = await api.post(`${path}/test`);
@@ -108,10 +120,13 @@ function Test({ w, path }) {
   return html`<div class="row nowrap">
       <select aria-label=${t('event')} value=${kind} onChange=${(event) => setKind(event.target.value)}>
         <option value="webhook.test">${t('testEvent')}</option>
-        ${offered.length > 0 && html`<optgroup label=${t('onSandbox', { channel: sandbox })}>${offered.map((type) => html`<option key=${type} value=${type}>${eventName(type)} (${type})</option>`)}</optgroup>`}
+        ${offered.length > 0 && html`<optgroup label=${t('onSandbox', { channel: sandbox })}>
+          ${offered.map((type) => html`<option key=${type} value=${type}>${eventName(type)} (${type})</option>`)}</optgroup>`}
       </select>
       <${Button} need="operator" icon="send" busy=${running} onClick=${run}>${t('sendTest')}<//></div>
-    <div aria-live="polite" class="stack">${result && html`<${Note} kind=${result.success ? 'good' : 'bad'} title=${outcome({ ...result, tried_at: true })}><${Said} text=${result.problem.replace(/^\w+: /, '')} /><//>
+    <div aria-live="polite" class="stack">
+      ${result && html`<${Note} kind=${result.success ? 'good' : 'bad'} title=${outcome({ ...result, tried_at: true })}>
+        <${Said} text=${result.problem.replace(/^\w+: /, '')} /><//>
       ${result.answer && html`<${Code} wrap text=${result.answer} what=${t('answer')} />`}`}</div>
     <p class="hint">${t('trigger', { command: html`<code>parley trigger otp.approved</code>` })}</p>`;
 }
@@ -125,7 +140,8 @@ export function Secret({ path, fresh }) {
   };
   return html`${secret ? html`<${Code} wrap text=${secret.secret} what=${t('secret')} />` : html`<p class="muted">${t('secretText')}</p>`}
     ${secret?.old_until && html`<p class="hint">${t('oldUntil', { time: html`<${Time} at=${secret.old_until} />` })}</p>`}
-    <div class="row">${secret ? html`<${Button} small icon="hidden" onClick=${() => setSecret(null)}>${t('hide')}<//>` : html`<${Button} need="operator" small icon="eye" onClick=${show}>${t('reveal')}<//>`}
+    <div class="row">${secret ? html`<${Button} small icon="hidden" onClick=${() => setSecret(null)}>${t('hide')}<//>`
+      : html`<${Button} need="operator" small icon="eye" onClick=${show}>${t('reveal')}<//>`}
       <${Button} need="operator" small icon="refresh" onClick=${rotate}>${t('rotate')}<//></div>`;
 }
 
@@ -135,31 +151,42 @@ export function EndpointForm({ webhooks, onDone }) {
   const close = () => setQuery({ new: null, edit: null });
   const webhook = webhooks?.find((one) => one.id === edit);
   if (!fresh && !edit) return null;
-  return html`<${Dialog} open title=${t(edit ? 'edit' : 'add')} onClose=${close}>${edit && !webhook ? html`<${Loading} />` : html`<${Fields} key=${edit} webhook=${webhook} close=${close} onDone=${onDone} />`}<//>`;
+  return html`<${Dialog} open title=${t(edit ? 'edit' : 'add')} onClose=${close}>
+    ${edit && !webhook ? html`<${Loading} />` : html`<${Fields} key=${edit} webhook=${webhook} close=${close} onDone=${onDone} />`}<//>`;
 }
 
 function Fields({ webhook: w, close, onDone }) {
   const [made, setMade] = useState(null);
   const some = w?.events.length > 0;
-  const form = useForm({ url: w?.url || '', channel: w?.channel || '', which: some ? 'some' : 'all', events: new Set(w?.events), signed: w?.media_links === 'signed' }, async (values) => {
+  const form = useForm({ url: w?.url || '', channel: w?.channel || '', which: some ? 'some' : 'all', events: new Set(w?.events),
+    signed: w?.media_links === 'signed' }, async (values) => {
     const { data } = w ? await api.patch(`/manage/webhooks/${w.id}`, wanted(values)) : await api.post('/manage/webhooks', wanted(values));
     if (w) close(); else setMade(data);
     await onDone();
   });
-  const wanted = ({ url, channel, which, events, signed }) => ({ url, ...((signed || w) && { media_links: signed ? 'signed' : 'token' }), ...(channel && !w && { channel }), ...((which === 'some' || w) && { events: which === 'some' ? types.filter((type) => events.has(type)) : [] }) });
+  const wanted = ({ url, channel, which, events, signed }) =>
+    ({ url, ...((signed || w) && { media_links: signed ? 'signed' : 'token' }), ...(channel && !w && { channel }),
+      ...((which === 'some' || w) && { events: which === 'some' ? types.filter((type) => events.has(type)) : [] }) });
   const { values, errors } = form;
   if (made) {
-    return html`<${Note} kind="good" title=${t('added')}>${t('addedText')}<//><h3>${t('secret')}</h3><${Code} wrap text=${made.secret} what=${t('secret')} />
+    return html`<${Note} kind="good" title=${t('added')}>${t('addedText')}<//><h3>${t('secret')}</h3>
+      <${Code} wrap text=${made.secret} what=${t('secret')} />
       <div class="row"><${Button} kind="primary" onClick=${() => setQuery({ new: null, webhook: made.id })}>${t('tryIt')}<//></div>`;
   }
   const turn = (type) => () => { const next = new Set(values.events); if (!next.delete(type)) next.add(type); form.set('events', next); };
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="url" type="url" label=${t('address')} hint=${t('addressHint')} required autofocus autocomplete="off" />
-    ${w ? html`<p class="hint">${t('channelStays', { channel: w.channel || t('every') })}</p>` : html`<${ChannelField} form=${form} none=${t('everyChannel')} />`}
-    <${Field} form=${form} name="which" path="events" type="radio" label=${t('events')} options=${[['all', t('everyEvent')], ['some', t('onlyThese')]]} />
-    ${values.which === 'some' && html`<div class="event-list" role="group" aria-label=${t('onlyThese')}>${types.map((type) => html`<label key=${type} class="choice"><input type="checkbox" checked=${values.events.has(type)} onChange=${turn(type)} /><${EventType} type=${type} /></label>`)}</div>`}
+    ${w ? html`<p class="hint">${t('channelStays', { channel: w.channel || t('every') })}</p>`
+      : html`<${ChannelField} form=${form} none=${t('everyChannel')} />`}
+    <${Field} form=${form} name="which" path="events" type="radio" label=${t('events')}
+      options=${[['all', t('everyEvent')], ['some', t('onlyThese')]]} />
+    ${values.which === 'some' && html`<div class="event-list" role="group" aria-label=${t('onlyThese')}>
+      ${types.map((type) => html`<label key=${type} class="choice"><input type="checkbox" checked=${values.events.has(type)}
+        onChange=${turn(type)} /><${EventType} type=${type} /></label>`)}</div>`}
     <${Field} form=${form} name="signed" path="media_links" type="checkbox" label=${t('signedLinks')} />
-    <div class="row"><${Submit} need="operator" form=${form} disabled=${values.which === 'some' && !values.events.size && !errors.events}>${w ? core('save') : t('add')}<//>
-      <${AsCode} request=${{ method: w ? 'PATCH' : 'POST', path: `/api/manage/webhooks${w ? `/${w.id}` : ''}`, body: wanted(values) }} /></div>
+    <div class="row"><${Submit} need="operator" form=${form} disabled=${values.which === 'some' && !values.events.size && !errors.events}>
+      ${w ? core('save') : t('add')}<//>
+      <${AsCode} request=${{ method: w ? 'PATCH' : 'POST', path: `/api/manage/webhooks${w ? `/${w.id}` : ''}`,
+        body: wanted(values) }} /></div>
   <//>`;
 }

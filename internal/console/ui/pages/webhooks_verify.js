@@ -5,7 +5,8 @@ function toSigned({ webhook, body, request: { url, headers } }) {
   if (webhook) return `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
   const ours = ['contact_id', 'event_id', 'id', 'reason', 'status', 'timestamp'];
   // The address may have parameters of the same names before ours.
-  return ours.map((name) => [name, new URL(url).searchParams.getAll(name).at(-1)]).filter(([, value]) => value != null).map((pair) => pair.join('=')).join('\n');
+  return ours.map((name) => [name, new URL(url).searchParams.getAll(name).at(-1)]).filter(([, value]) => value != null)
+    .map((pair) => pair.join('=')).join('\n');
 }
 
 const quoted = JSON.stringify;

@@ -13,7 +13,8 @@ const core = texts('core');
 const emojis = ['👍', '❤️', '😂', '😮', '😢', '🙏'];
 
 /** A message in one line: its text without formatting, or its kind. */
-export const excerpt = (m) => (m.deleted ? t('deleted') : mask(m.body.split(emphasis).filter((_, i) => i % 3 !== 1).join('')) || kindName(m.type));
+export const excerpt = (m) => (m.deleted ? t('deleted') : mask(m.body.split(emphasis).filter((_, i) => i % 3 !== 1).join('')) ||
+  kindName(m.type));
 
 /** What a kind of message is called. */
 export const kindName = (type) => (t.has(`kind.${type}`) ? t(`kind.${type}`) : type);
@@ -22,23 +23,29 @@ export const kindName = (type) => (t.has(`kind.${type}`) ? t(`kind.${type}`) : t
 export function asBubble(m) {
   const media = m.media && { ...m.media, bytes: m.media.bytes ?? m.media.size, seconds: m.media.duration };
   const absent = media && media.status !== 'ready';
-  const shown = { ...m, media, deleted: m.status === 'DELETED', links: linksIn(m.body), codes: [], votes: [], absent: absent ? media.status : '' };
+  const shown = { ...m, media, deleted: m.status === 'DELETED', links: linksIn(m.body), codes: [], votes: [], absent: absent
+    ? media.status : '' };
   const has = m.poll || (media && !absent) || m.location || m.contacts?.length;
-  return has || shown.deleted ? shown : { ...shown, type: 'text', body: m.body || t(m.type === 'text' ? 'textErased' : 'noText', { type: kindName(m.type) }) };
+  return has || shown.deleted ? shown
+    : { ...shown, type: 'text', body: m.body || t(m.type === 'text' ? 'textErased' : 'noText', { type: kindName(m.type) }) };
 }
 
 /** The web addresses in a text, in their order. */
-const linksIn = (text) => (text.match(/\bhttps?:\/\/[^\s<>"]+[^\s<>"'.,;:!?)\]*_~]/g) || []).filter((link) => URL.canParse(link)).slice(0, 50);
+const linksIn = (text) => (text.match(/\bhttps?:\/\/[^\s<>"]+[^\s<>"'.,;:!?)\]*_~]/g) || []).filter((link) => URL.canParse(link))
+  .slice(0, 50);
 
 // Of all that looks like a code, what very likely is one: digits of an order are not worth a button.
-const likelyCodes = (m) => (masked.value ? [] : m.codes.filter((code) => code.length > 5 || /\b(code|kode|otp|pin|sandi|token|senha|código)\b/i.test(m.body) || m.body.trim() === code).slice(0, 3));
+const likelyCodes = (m) => (masked.value ? []
+  : m.codes.filter((code) => code.length > 5 || /\b(code|kode|otp|pin|sandi|token|senha|código)\b/i.test(m.body) || m.body.trim() === code)
+  .slice(0, 3));
 
 /**
  * m: the message. own: on the right. author: who wrote it, for screen readers, and for all with named. quote: {who, text} of what it
  * answers, empty if that is not known. file(m) fetches its file. vote(options), onReply, onReact(emoji) and onDelete do something;
  * without onOpen(id) it is only looked at. note: a line below the text. Children are further actions.
  */
-export function Bubble({ m, own, author, named, quote, onQuote, file, status, vote, open, onOpen, onReply, onReact, onDelete, note, marked, children }) {
+export function Bubble({ m, own, author, named, quote, onQuote, file, status, vote, open, onOpen, onReply, onReact, onDelete, note, marked,
+  children }) {
   const has = m.media || m.location || m.contacts?.length > 0;
   const carries = has && !m.deleted && !m.absent && kinds.has(m.type);
   const codes = own ? [] : likelyCodes(m);
@@ -46,22 +53,28 @@ export function Bubble({ m, own, author, named, quote, onQuote, file, status, vo
     ${named ? html`<b class="author clip"><bdi>${author}</bdi></b>` : html`<span class="sr">${author}: </span>`}
     ${quote && !m.deleted && html`<${Quote} quote=${quote} onClick=${onQuote} />`}
     ${carries && html`<${Carried} m=${m} file=${file} />`}
-    ${m.deleted ? html`<em>${t('deleted')}</em>` : m.poll ? html`<${Poll} m=${m} vote=${vote} />` : !/^(location|contact)$/.test(m.type) && m.body && html`<${Text} m=${m} />`}
+    ${m.deleted ? html`<em>${t('deleted')}</em>` : m.poll ? html`<${Poll} m=${m} vote=${vote} />` : !/^(location|contact)$/.test(m.type) &&
+      m.body && html`<${Text} m=${m} />`}
     ${m.absent && html`<span class="muted">${t(`media.${m.absent}`)}</span>`}
     ${m.preview && html`<${Preview} preview=${m.preview} />`}
-    ${codes.length > 0 && html`<div class="row">${codes.map((code) => html`<${Copy} key=${code} small text=${code} what=${code}>${core('copy', { what: code })}<//>`)}</div>`}
+    ${codes.length > 0 && html`<div class="row">
+      ${codes.map((code) => html`<${Copy} key=${code} small text=${code} what=${code}>${core('copy', { what: code })}<//>`)}</div>`}
     ${note}
     <div class="bubble-foot">
-      ${m.reactions.length > 0 && html`<span class="reactions" aria-label=${t('reactions')} role="img">${m.reactions.slice(0, 8).join(' ')}</span>`}
+      ${m.reactions.length > 0 && html`<span class="reactions" aria-label=${t('reactions')} role="img">
+        ${m.reactions.slice(0, 8).join(' ')}</span>`}
       ${m.copies > 1 && html`<${Badge} tone="warn">${t('copies', { n: m.copies })}<//>`}
       ${m.edited_at && !m.deleted && html`<span title=${full(m.edited_at)}>${core('edited')}</span>`}
       <time datetime=${m.timestamp} title=${full(m.timestamp)}>${clock(m.timestamp).slice(0, 5)}</time>
       ${own && html`<${Tick} word=${false} status=${status} at=${m.updated_at} />`}
-      ${onOpen && html`<${IconButton} small icon="more" label=${t('more', { text: excerpt(m).slice(0, 40) })} aria-expanded=${String(Boolean(open))} onClick=${() => onOpen(open ? '' : m.message_id)} />`}
+      ${onOpen && html`<${IconButton} small icon="more" label=${t('more', { text: excerpt(m).slice(0, 40) })}
+        aria-expanded=${String(Boolean(open))} onClick=${() => onOpen(open ? '' : m.message_id)} />`}
     </div>
     ${open && html`<div class="bubble-acts">
       ${!m.deleted && onReply && html`<${Button} small kind="quiet" icon="reply" onClick=${onReply}>${t('reply')}<//>`}
-      ${!m.deleted && onReact && emojis.map((emoji) => html`<button key=${emoji} type="button" class="emoji" aria-label=${t('react', { emoji })} onClick=${() => onReact(emoji)}>${emoji}</button>`)}
+      ${!m.deleted && onReact && emojis.map((emoji) =>
+        html`<button key=${emoji} type="button" class="emoji" aria-label=${t('react', { emoji })} onClick=${() => onReact(emoji)}>
+          ${emoji}</button>`)}
       ${!m.deleted && onDelete && html`<${Button} small kind="quiet" icon="trash" onClick=${onDelete}>${t('delete')}<//>`}
       ${children}
     </div>`}
@@ -79,12 +92,14 @@ function Carried({ m, file }) {
   const Part = drawing.value?.[m.type];
   if (Part) return html`<${Part} m=${m} file=${file} />`;
   const { width, height } = m.media || {};
-  return html`<div class="picture" style=${heights[m.type] ? { height: `${heights[m.type]}px` } : { aspectRatio: width && height ? `${width} / ${height}` : '4 / 3' }} />`;
+  return html`<div class="picture" style=${heights[m.type] ? { height: `${heights[m.type]}px` }
+    : { aspectRatio: width && height ? `${width} / ${height}` : '4 / 3' }} />`;
 }
 
 function Quote({ quote: { who, text }, onClick }) {
   const inner = text === undefined ? t('quotedGone') : html`${who && html`<b>${who}</b>`}<bdi class="clip">${text}</bdi>`;
-  return html`<blockquote class="quoted">${onClick ? html`<button type="button" onClick=${onClick}>${inner}</button>` : inner}</blockquote>`;
+  return html`<blockquote class="quoted">${onClick ? html`<button type="button" onClick=${onClick}>${inner}</button>` : inner}
+    </blockquote>`;
 }
 
 // *bold* and _slanted_, as phones show them.
@@ -112,7 +127,8 @@ function Text({ m }) {
 function Preview({ preview: { url, title, description, thumbnail } }) {
   return html`<a class="preview" href=${url} target="_blank" rel="noreferrer noopener">
     ${thumbnail && html`<img src="data:image/jpeg;base64,${thumbnail}" alt="" />`}
-    <span><b class="clip"><bdi>${mask(title || url)}</bdi></b>${description && html`<span class="muted"><bdi>${mask(description)}</bdi></span>`}
+    <span><b class="clip"><bdi>${mask(title || url)}</bdi></b>
+      ${description && html`<span class="muted"><bdi>${mask(description)}</bdi></span>`}
     <span class="muted row nowrap"><${Icon} name="link" size=${14} />${URL.canParse(url) && new URL(url).host}</span></span></a>`;
 }
 
@@ -126,7 +142,8 @@ function Poll({ m, vote: send }) {
   return html`<div class="poll" role="group" aria-label=${mask(title)}><b><${Body} text=${title} /></b>
     <span class="muted">${t(multiple ? 'pollMany' : 'pollOne')}</span>
     ${options.map(({ name, votes }) => html`<button key=${name} type="button" class="option" aria-pressed=${String(m.votes.includes(name))}
-      disabled=${!send} onClick=${() => vote(name)}><i aria-hidden="true" class=${multiple ? '' : 'round'} /><bdi class="grow">${mask(name)}</bdi><span class="mono-num">${votes}</span></button>`)}</div>`;
+      disabled=${!send} onClick=${() => vote(name)}><i aria-hidden="true" class=${multiple ? '' : 'round'} /><bdi class="grow">${mask(name)}
+        </bdi><span class="mono-num">${votes}</span></button>`)}</div>`;
 }
 
 /** The name of the sender of a message: a person at the console, or a token. */

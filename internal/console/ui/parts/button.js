@@ -18,7 +18,8 @@ export function Button({ kind = '', icon, small, busy, disabled, type = 'button'
   const name = classes('button', kind, small && 'small', working && 'busy');
   const inner = html`${icon && html`<${Icon} name=${icon} size=${small ? 16 : 18} />`}${children}`;
   if (href) return html`<a class=${name} href=${href} ...${rest}>${inner}</a>`;
-  return html`<button class=${name} type=${type} disabled=${disabled} aria-disabled=${working || undefined} aria-busy=${working || undefined}
+  return html`<button class=${name} type=${type} disabled=${disabled} aria-disabled=${working || undefined}
+    aria-busy=${working || undefined}
     onClick=${working ? stop : onClick && run} ...${rest}>${inner}</button>`;
 }
 

@@ -16,7 +16,8 @@ export function Card({ title, actions, children, class: name, ...rest }) {
 
 /** A number, a word and where to see more. tone: good, bad, warn. */
 export function Tile({ value, label, sub, href, tone }) {
-  const inner = html`<span class="tile-value">${value}</span><span class="tile-label">${label}</span>${sub && html`<span class="tile-sub">${sub}</span>`}`;
+  const inner = html`<span class="tile-value">${value}</span><span class="tile-label">${label}</span>
+    ${sub && html`<span class="tile-sub">${sub}</span>`}`;
   const name = classes('tile', tone);
   return href ? html`<a class=${name} href=${href}>${inner}</a>` : html`<div class=${name}>${inner}</div>`;
 }
@@ -49,7 +50,8 @@ export const Loading = ({ rows = 3 }) =>
 /** A load that failed, with the way to try again. */
 export function Failed({ load }) {
   return html`<${Note} kind="bad" title=${t('notLoaded')}>
-    ${load.error.status ? html`<bdi lang="en">${load.error.message}</bdi>` : t('noAnswer')} <${Button} small onClick=${load.reload}>${t('again')}<//>
+    ${load.error.status ? html`<bdi lang="en">${load.error.message}</bdi>` : t('noAnswer')} <${Button} small onClick=${load.reload}>
+      ${t('again')}<//>
   <//>`;
 }
 
@@ -78,7 +80,8 @@ export function Tabs({ label, tabs, current, onPick, small }) {
   useEffect(() => {
     const { current: nav } = box;
     const tab = nav.querySelector('[aria-current],[aria-selected=true]');
-    if (tab) nav.scrollLeft = Math.max(Math.min(nav.scrollLeft, tab.offsetLeft - nav.offsetLeft), tab.offsetLeft - nav.offsetLeft + tab.offsetWidth - nav.clientWidth);
+    if (tab) nav.scrollLeft = Math.max(Math.min(nav.scrollLeft, tab.offsetLeft - nav.offsetLeft),
+      tab.offsetLeft - nav.offsetLeft + tab.offsetWidth - nav.clientWidth);
   }, [current]);
   const inner = (tab) => html`${tab.label}${tab.count != null && html` <span class="count">${tab.count}</span>`}`;
   if (tabs[0]?.href) {
@@ -93,7 +96,8 @@ export function Tabs({ label, tabs, current, onPick, small }) {
     onPick(tabs[next].id);
     box.current.children[next].focus();
   };
-  return html`<div class="tabs ${small ? 'small' : ''}" role="tablist" aria-label=${label} ref=${box} onKeyDown=${arrow}>${tabs.map((tab) => html`
+  return html`<div class="tabs ${small ? 'small' : ''}" role="tablist" aria-label=${label} ref=${box} onKeyDown=${arrow}>
+    ${tabs.map((tab) => html`
     <button key=${tab.id} type="button" role="tab" aria-selected=${String(tab.id === current)} tabindex=${tab.id === current ? 0 : -1}
       onClick=${() => onPick(tab.id)}>${inner(tab)}</button>`)}</div>`;
 }

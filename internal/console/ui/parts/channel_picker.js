@@ -65,17 +65,24 @@ export function ChannelPicker({ value, onChange, none, archives, ...rest }) {
   };
   const more = found && found.total > found.rows.length;
   return html`<div class="channel-picker">
-    <input ref=${input} type="text" role="combobox" aria-expanded=${String(open)} aria-controls=${id} aria-autocomplete="list" aria-activedescendant=${open && offers[at] ? `${id}-${at}` : undefined}
-      autocomplete="off" autocapitalize="off" spellcheck=${false} maxlength="100" placeholder=${open ? closed || t('picker.search') : t('picker.none')} title=${open ? undefined : closed} data-value=${value}
-      ...${rest} value=${open ? text : closed} onClick=${show} onFocus=${(event) => event.target.select()} onBlur=${hide} onKeyDown=${keys} onKeyPress=${(event) => { if (event.key === 'Enter') event.preventDefault(); /* it chooses, and sends no form */ }}
+    <input ref=${input} type="text" role="combobox" aria-expanded=${String(open)} aria-controls=${id} aria-autocomplete="list"
+      aria-activedescendant=${open && offers[at] ? `${id}-${at}` : undefined}
+      autocomplete="off" autocapitalize="off" spellcheck=${false} maxlength="100"
+        placeholder=${open ? closed || t('picker.search') : t('picker.none')} title=${open ? undefined : closed} data-value=${value}
+      ...${rest} value=${open ? text : closed} onClick=${show} onFocus=${(event) => event.target.select()} onBlur=${hide} onKeyDown=${keys}
+        onKeyPress=${(event) => { if (event.key === 'Enter') event.preventDefault(); /* it chooses, and sends no form */ }}
       onInput=${(event) => { setText(event.target.value === closed ? '' : event.target.value); setAt(0); }} />
     <${Icon} name="down" size=${14} />
     <div class="offers" hidden=${!open} onMouseDown=${(event) => event.preventDefault()}>
-      <ul id=${id} role="listbox" aria-label=${t('page.channels')}>${offers.map((row, i) => html`<li key=${row.code} id="${id}-${i}" role="option" aria-selected=${String(i === at)}
+      <ul id=${id} role="listbox" aria-label=${t('page.channels')}>
+        ${offers.map((row, i) => html`<li key=${row.code} id="${id}-${i}" role="option" aria-selected=${String(i === at)}
         data-code=${row.code} onMouseDown=${() => choose(row)} onMouseMove=${() => i !== at && setAt(i)}>
-        ${row.code ? html`<span class="grow clip"><b>${row.code}</b>${row.name !== row.code && html` <bdi class="muted">${mask(row.name)}</bdi>`}</span>
-          ${row.network !== 'sandbox' && html`<span class="live-word">${t('real')}</span>`}<${ChannelStatus} status=${row.status} />` : row.name}</li>`)}</ul>
-      ${open && html`<p class="picker-note muted" aria-live="polite">${!found ? t('picker.searching') : found.failed ? t('noAnswer') : !rows.length ? t('picker.nothing') : more ? t('picker.more', { n: found.total }) : t('picker.found', { n: found.total })}</p>`}
+        ${row.code ? html`<span class="grow clip"><b>${row.code}</b>
+          ${row.name !== row.code && html` <bdi class="muted">${mask(row.name)}</bdi>`}</span>
+          ${row.network !== 'sandbox' && html`<span class="live-word">${t('real')}</span>`}<${ChannelStatus} status=${row.status} />`
+            : row.name}</li>`)}</ul>
+      ${open && html`<p class="picker-note muted" aria-live="polite">${!found ? t('picker.searching') : found.failed ? t('noAnswer')
+        : !rows.length ? t('picker.nothing') : more ? t('picker.more', { n: found.total }) : t('picker.found', { n: found.total })}</p>`}
     </div>
   </div>`;
 }

@@ -30,8 +30,10 @@ export function ChannelHead({ current }) {
   const channel = channelBy(code);
   if (!channel) return null;
   return html`<div class="channel-head" data-t="channel-head">
-    <p class="row"><a class="back" href=${href('/channels', { channel: null })}><${Icon} name="left" size=${14} />${core('page.channels')}</a>
-      <a href=${href(`/channels/${code}`, { channel: null })}><b><bdi>${mask(channel.name)}</bdi></b></a><code>${code}</code><${ChannelStatus} status=${channel.status} reason=${channel.reason} /></p>
+    <p class="row"><a class="back" href=${href('/channels', { channel: null })}><${Icon} name="left" size=${14} />
+      ${core('page.channels')}</a>
+      <a href=${href(`/channels/${code}`, { channel: null })}><b><bdi>${mask(channel.name)}</bdi></b></a><code>${code}</code>
+        <${ChannelStatus} status=${channel.status} reason=${channel.reason} /></p>
     <${ChannelTabs} code=${code} current=${current} />
   </div>`;
 }

@@ -13,7 +13,8 @@ const picked = stored('code', 'curl'); // people write in one language
 
 /** Which of the tokens of dev.env a request needs. */
 const tokenFor = ({ path, headers }) =>
-  (path.startsWith('/api/manage') ? 'PARLEY_ADMIN_TOKEN' : headers?.['X-Channel'] || path.endsWith('/pool') ? 'PARLEY_GLOBAL_TOKEN' : 'PARLEY_TOKEN');
+  (path.startsWith('/api/manage') ? 'PARLEY_ADMIN_TOKEN' : headers?.['X-Channel'] || path.endsWith('/pool') ? 'PARLEY_GLOBAL_TOKEN'
+    : 'PARLEY_TOKEN');
 
 const indent = (text, by) => text.replace(/\n/g, '\n' + by);
 const shell = (text) => `'${text.replace(/'/g, "'\\''")}'`;
@@ -53,7 +54,8 @@ curl_setopt_array($request, [
     CURLOPT_CUSTOMREQUEST => '${method}',
     CURLOPT_RETURNTRANSFER => true,
     CURLOPT_HTTPHEADER => [
-        'Authorization: Bearer ' . getenv('${token}'),${headers.map(([name, value]) => `\n        ${single(`${name}: ${value}`)},`).join('')}
+        'Authorization: Bearer ' . getenv('${token}'),${headers.map(([name, value]) =>
+          `\n        ${single(`${name}: ${value}`)},`).join('')}
     ],${body ? `\n    CURLOPT_POSTFIELDS => <<<'JSON'\n${JSON.stringify(body, null, 4)}\nJSON,` : ''}
 ]);
 echo curl_exec($request);`,
@@ -64,7 +66,8 @@ request = urllib.request.Request(
     os.environ["PARLEY_URL"] + ${quoted(path)},
     method="${method}",
     headers={
-        "Authorization": "Bearer " + os.environ["${token}"],${headers.map(([name, value]) => `\n        ${quoted(name)}: ${quoted(value)},`).join('')}
+        "Authorization": "Bearer " + os.environ["${token}"],${headers.map(([name, value]) =>
+          `\n        ${quoted(name)}: ${quoted(value)},`).join('')}
     },${body ? `\n    data=json.dumps(${python(body, '    ')}).encode(),` : ''}
 )
 print(json.load(urllib.request.urlopen(request)))`,
@@ -81,11 +84,13 @@ import (
 )
 
 func main() {
-	${body ? `body := strings.NewReader(${text.includes('`') ? quoted(JSON.stringify(body)) : '`' + text + '`'})\n\t` : ''}request, err := http.NewRequest("${method}", os.Getenv("PARLEY_URL")+${quoted(path)}, ${body ? 'body' : 'nil'})
+	${body ? `body := strings.NewReader(${text.includes('`') ? quoted(JSON.stringify(body)) : '`' + text + '`'})\n\t`
+   : ''}request, err := http.NewRequest("${method}", os.Getenv("PARLEY_URL")+${quoted(path)}, ${body ? 'body' : 'nil'})
 	if err != nil {
 		log.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("${token}"))${headers.map(([name, value]) => `\n\trequest.Header.Set(${quoted(name)}, ${quoted(value)})`).join('')}
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("${token}"))${headers.map(([name, value]) =>
+   `\n\trequest.Header.Set(${quoted(name)}, ${quoted(value)})`).join('')}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		log.Fatal(err)
@@ -105,15 +110,20 @@ export function snippet(language, request) {
 
 /** A block of code. hide: a secret in it that is masked on the screen; the button copies it all the same. */
 export function Code({ text, what, hide, wrap }) {
-  return html`<div class="code"><pre class=${classes(wrap && 'wrap')} tabindex="0"><code>${hide ? text.replaceAll(hide, '••••••••') : text}</code></pre><${Copy} text=${text} what=${what || t('code')} /></div>`;
+  return html`<div class="code"><pre class=${classes(wrap && 'wrap')} tabindex="0"><code>${hide ? text.replaceAll(hide, '••••••••') : text}
+    </code></pre><${Copy} text=${text} what=${what || t('code')} /></div>`;
 }
 
-/** The request in the reader's language, with tabs for the others; or what write(language) makes, where shell is what the first one is called. */
+/**
+ * The request in the reader's language, with tabs for the others; or what write(language) makes, where shell is what the
+ * first one is called.
+ */
 export function CodeTabs({ request, write = (language) => snippet(language, request), shell = 'curl', hint }) {
   const language = writers[picked.value] ? picked.value : 'curl';
   const names = { ...languages, curl: shell };
   return html`<div class="stack">
-    <${Tabs} small label=${t('asCode')} current=${language} onPick=${(id) => { picked.value = id; }} tabs=${Object.entries(names).map(([id, label]) => ({ id, label }))} />
+    <${Tabs} small label=${t('asCode')} current=${language} onPick=${(id) => { picked.value = id; }}
+      tabs=${Object.entries(names).map(([id, label]) => ({ id, label }))} />
     <${TabPanel} label=${names[language]}><${Code} text=${write(language)} what=${names[language]} /><//>
     <p class="hint">${hint || t('asCodeHint', { vars: html`<code>$PARLEY_URL</code>, <code>$${tokenFor(request)}</code>` })}</p>
   </div>`;

@@ -64,7 +64,8 @@ export function Composer({ draft, say, lastOwn, reply, onReplyEnd, cannot, note,
   return html`<form class="composer" ref=${form} onSubmit=${send}>
     ${note}
     ${draft && text === draft && html`<p class="typed">${t('typedIn')}</p>`}
-    ${reply && html`<div class="quoted"><span class="grow"><b>${t('replyTo', { who: reply.who })}</b><bdi class="clip">${reply.text}</bdi></span>
+    ${reply && html`<div class="quoted"><span class="grow"><b>${t('replyTo', { who: reply.who })}</b><bdi class="clip">${reply.text}
+      </bdi></span>
       <${IconButton} small icon="close" label=${core('cancel')} onClick=${onReplyEnd} /></div>`}
     ${instead}
     <div class="row nowrap" hidden=${Boolean(instead)}>
@@ -73,7 +74,8 @@ export function Composer({ draft, say, lastOwn, reply, onReplyEnd, cannot, note,
       <textarea id=${id} ref=${input} rows="1" maxlength="4096" placeholder=${t('message')} value=${text} disabled=${cannot}
         onInput=${(event) => setText(event.target.value)} onKeyDown=${keys} onKeyPress=${noLine} onPaste=${paste} />
       ${after}
-      <button type="submit" class="send" aria-label=${t('send')} title=${t('send')} disabled=${!text.trim() || cannot}><${Icon} name="send" size=${20} /></button>
+      <button type="submit" class="send" aria-label=${t('send')} title=${t('send')} disabled=${!text.trim() || cannot}>
+        <${Icon} name="send" size=${20} /></button>
     </div>
   </form>`;
 }

@@ -22,7 +22,8 @@ function Shown({ title, onClose, foot, children, wide }) {
     return () => { dialog.close(); before?.focus?.(); };
   }, []);
   // A click on the backdrop is a click on the dialog itself, outside of its only child.
-  return html`<dialog ref=${box} class=${wide ? 'wide' : ''} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }}
+  return html`<dialog ref=${box} class=${wide ? 'wide' : ''} aria-labelledby=${id}
+    onCancel=${(event) => { event.preventDefault(); onClose(); }}
     onMouseDown=${(event) => event.target === box.current && onClose()}>
     <div class="dialog-box">
       <header><h2 id=${id}>${title}</h2><${IconButton} icon="close" label=${t('close')} onClick=${onClose} /></header>
@@ -96,7 +97,8 @@ function Open({ drawer, title, actions, children }) {
   useLayoutEffect(() => {
     const before = document.activeElement;
     box.current.focus();
-    return () => { if (box.current === null || box.current.contains(document.activeElement) || document.activeElement === document.body) before?.focus?.({ preventScroll: true }); };
+    return () => { if (box.current === null || box.current.contains(document.activeElement) ||
+      document.activeElement === document.body) before?.focus?.({ preventScroll: true }); };
   }, []);
   useEffect(() => { box.current.querySelector('.drawer-body').scrollTop = 0; }, [drawer.id]);
   useKeys([
@@ -104,7 +106,8 @@ function Open({ drawer, title, actions, children }) {
     ['[', t('keys.previous'), () => drawer.previous?.()],
     [']', t('keys.next'), () => drawer.next?.()],
   ], 'drawer');
-  return html`<div class="drawer" role="dialog" aria-label=${typeof title === 'string' ? title : t('details')} tabindex="-1" ref=${box} data-t="drawer">
+  return html`<div class="drawer" role="dialog" aria-label=${typeof title === 'string' ? title : t('details')} tabindex="-1" ref=${box}
+    data-t="drawer">
     <header>
       <h2><bdi>${title}</bdi></h2>
       <div class="row">${actions}

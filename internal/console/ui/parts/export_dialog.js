@@ -16,7 +16,8 @@ export function ExportDialog({ what, path, query, onClose }) {
   const [rows, setRows] = useState(null);
   const abort = useRef(null);
   useEffect(() => {
-    api.open('HEAD', path, { query }).then(({ headers }) => setMost(Number(headers.get('Parley-Rows-At-Most')))).catch((error) => toast(error.message, { kind: 'bad' }));
+    api.open('HEAD', path, { query }).then(({ headers }) => setMost(Number(headers.get('Parley-Rows-At-Most'))))
+      .catch((error) => toast(error.message, { kind: 'bad' }));
     return () => abort.current?.abort();
   }, []);
   const start = async () => {
@@ -36,9 +37,11 @@ export function ExportDialog({ what, path, query, onClose }) {
       <${Button} onClick=${() => (rows === null ? onClose() : abort.current.abort())}>${rows === null ? core('cancel') : t('stop')}<//>
       <${Button} kind="primary" icon="download" onClick=${start}>${t('start')}<//>`}>
     <p>${t('lead')}</p>
-    <div class="row" role="radiogroup" aria-label=${t('format')}>${formats.map((one) => html`<label key=${one} class="row nowrap"><input type="radio" name="export-format" value=${one}
+    <div class="row" role="radiogroup" aria-label=${t('format')}>
+      ${formats.map((one) => html`<label key=${one} class="row nowrap"><input type="radio" name="export-format" value=${one}
       checked=${one === format} disabled=${rows !== null} onChange=${() => setFormat(one)} /> ${t(one)}</label>`)}</div>
-    <p role="status" class="muted">${rows !== null ? t('running', { n: rows, all: most ?? '…' }) : most === null ? t('counting') : t('most', { n: most })}</p>
+    <p role="status" class="muted">${rows !== null ? t('running', { n: rows, all: most ?? '…' }) : most === null ? t('counting')
+      : t('most', { n: most })}</p>
     ${rows !== null && html`<progress max=${Math.max(most || 0, rows, 1)} value=${rows} aria-label=${t('progress')} />`}
   <//>`;
 }

@@ -11,5 +11,6 @@ const toHue = (id) => [...id].reduce((sum, c) => sum + (Number(c) || 0), 0) % 6;
 /** away: undefined where nobody knows whether the phone is online. */
 export function Face({ id, name, group, away }) {
   const inner = group ? html`<${Icon} name="group" size=${18} />` : masked.value ? '•' : initial(name) || id.split('@')[0].slice(-2);
-  return html`<span class=${classes('face', away === undefined ? 'still' : away && 'away')} data-hue=${toHue(id)} aria-hidden="true">${inner}</span>`;
+  return html`<span class=${classes('face', away === undefined ? 'still' : away && 'away')} data-hue=${toHue(id)} aria-hidden="true">
+    ${inner}</span>`;
 }

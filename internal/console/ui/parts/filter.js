@@ -47,24 +47,28 @@ function words(text) {
 export function parse(text) {
   const result = {};
   for (const { key, value } of words(text)) {
-    if (!key) { if (value) result.text = result.text ? `${result.text} ${value}` : value; } else if (value && fits({ key, value })) result[key] = choices[key] ? value.toLowerCase() : value;
+    if (!key) { if (value) result.text = result.text ? `${result.text} ${value}` : value; } else if (value &&
+      fits({ key, value })) result[key] = choices[key] ? value.toLowerCase() : value;
   }
   return result;
 }
 
 /** The words of a filter that nothing can be found by, as they were typed. */
-export const leftOut = (text) => words(text).filter((word) => word.key && word.value && !fits(word)).map(({ start, end }) => text.slice(start, end));
+export const leftOut = (text) => words(text).filter((word) => word.key && word.value && !fits(word))
+  .map(({ start, end }) => text.slice(start, end));
 
 /** An object as a filter. */
 export function format({ text, ...rest }) {
   const quote = (value) => (/[\s"]|^$/.test(value) ? `"${value.replaceAll('"', '')}"` : value);
-  return [...Object.entries(rest).filter(([, value]) => value).map(([key, value]) => `${key}:${quote(String(value))}`), ...(text ? [quote(text)] : [])].join(' ');
+  return [...Object.entries(rest).filter(([, value]) => value).map(([key, value]) => `${key}:${quote(String(value))}`),
+    ...(text ? [quote(text)] : [])].join(' ');
 }
 
 /** What GET /manage/messages takes for a filter. It does not tell codes from other texts: who asks for type:otp looks through those. */
 export function toQuery({ to, from, status, type, direction, ...rest }) {
   const otp = type === 'otp';
-  return { ...rest, type: otp ? 'text' : type, contact: number(to || from), direction: direction || (to || otp ? 'out' : from ? 'in' : undefined), status: status?.toUpperCase() };
+  return { ...rest, type: otp ? 'text' : type, contact: number(to || from), direction: direction || (to || otp ? 'out' : from ? 'in'
+    : undefined), status: status?.toUpperCase() };
 }
 
 /** Completions at the caret: [{text, start, end}] */
@@ -72,7 +76,8 @@ function completions(text, caret, values) {
   const word = words(text).find(({ start, end }) => start <= caret && caret <= end) || { key: '', value: '', start: caret, end: caret };
   const typed = text.slice(word.start, caret).toLowerCase();
   const all = word.key ? (values[word.key] || []).map((value) => `${word.key}:${value} `) : Object.keys(values).map((key) => `${key}:`);
-  return all.filter((one) => one.toLowerCase().startsWith(typed) && one.trim().toLowerCase() !== typed).slice(0, 8).map((one) => ({ text: one, start: word.start, end: word.end }));
+  return all.filter((one) => one.toLowerCase().startsWith(typed) && one.trim().toLowerCase() !== typed).slice(0, 8)
+    .map((one) => ({ text: one, start: word.start, end: word.end }));
 }
 
 /**
@@ -137,11 +142,15 @@ export function FilterInput({ value, onChange, values, label, placeholder }) {
   };
   return html`<div class="filter">
     <${Icon} name="filter" />
-    <input ref=${input} data-search type="text" role="combobox" aria-label=${label} aria-expanded=${String(offers.length > 0)} aria-controls=${id} aria-autocomplete="list"
-      aria-activedescendant=${offers[at] ? `${id}-${at}` : undefined} autocomplete="off" autocapitalize="off" spellcheck=${false} placeholder=${placeholder} value=${text}
+    <input ref=${input} data-search type="text" role="combobox" aria-label=${label} aria-expanded=${String(offers.length > 0)}
+      aria-controls=${id} aria-autocomplete="list"
+      aria-activedescendant=${offers[at] ? `${id}-${at}` : undefined} autocomplete="off" autocapitalize="off" spellcheck=${false}
+        placeholder=${placeholder} value=${text}
       onInput=${(event) => change(event.target.value)} onFocus=${() => offer(text)} onBlur=${() => soon(done, 150)} onKeyDown=${keys} />
-    ${text && html`<button type="button" class="icon-button small" aria-label=${t('clearFilter')} title=${t('clearFilter')} onClick=${() => { setText(''); tell(''); }}><${Icon} name="close" size=${14} /></button>`}
+    ${text && html`<button type="button" class="icon-button small" aria-label=${t('clearFilter')} title=${t('clearFilter')}
+      onClick=${() => { setText(''); tell(''); }}><${Icon} name="close" size=${14} /></button>`}
     <ul id=${id} role="listbox" aria-label=${label} class="offers" hidden=${!offers.length}>${offers.map((one, i) => html`
-      <li key=${one.text} id="${id}-${i}" role="option" aria-selected=${String(i === at)} onMouseDown=${(event) => { event.preventDefault(); take(one); }}>${one.text}</li>`)}</ul>
+      <li key=${one.text} id="${id}-${i}" role="option" aria-selected=${String(i === at)}
+        onMouseDown=${(event) => { event.preventDefault(); take(one); }}>${one.text}</li>`)}</ul>
   </div>`;
 }

@@ -56,13 +56,15 @@ function FormError({ form }) {
   const at = (shown) => Object.entries(form.errors).filter(([path]) => form.paths.has(path) === shown).flatMap(([, list]) => list);
   const said = at(true); // one field may belong to two fields of the server
   const hidden = at(false).filter((sentence) => !said.includes(sentence));
-  const text = Object.keys(form.error.errors || {}).length ? hidden.join(' ') : form.error.status === 0 ? t('noAnswer') : form.error.message;
+  const text = Object.keys(form.error.errors || {}).length ? hidden.join(' ') : form.error.status === 0 ? t('noAnswer')
+    : form.error.message;
   const wait = form.error.retryAfter ? ` ${t('tryIn', { s: form.error.retryAfter })}` : '';
   return text ? html`<${Note} kind="bad">${text}${wait}<//>` : null;
 }
 
 /** The button that sends a form. need: the role that may send it; others see which role that is. */
-export const Submit = ({ form, kind = 'primary', need, children, ...rest }) => (need && !hasRole(need) ? html`<${NeedsRole} role=${need} />` : html`
+export const Submit = ({ form, kind = 'primary', need, children, ...rest }) =>
+  (need && !hasRole(need) ? html`<${NeedsRole} role=${need} />` : html`
   <${FormError} form=${form} />
   <${Button} kind=${kind} type="submit" busy=${form.busy} ...${rest}>${children}<//>`);
 
@@ -72,7 +74,8 @@ export const NeedsRole = ({ role }) => html`<${Note}>${t('needsRole', { role: t(
 /** The contact id of a number in any format. For anything else it throws an error of the field contact_id. */
 export function toContact(text) {
   const digits = number(text).replace(/^00/, '');
-  if (!/^[1-9]\d{4,14}$/.test(digits) || !/^[\d\s+().\/-]+$/.test(text.split('@')[0])) throw { errors: { contact_id: [t('noNumber', { example: '+62 812-3456-7890' })] } };
+  if (!/^[1-9]\d{4,14}$/.test(digits) || !/^[\d\s+().\/-]+$/.test(text.split('@')[0])) throw {
+    errors: { contact_id: [t('noNumber', { example: '+62 812-3456-7890' })] } };
   return `${digits}@c.us`;
 }
 
@@ -98,18 +101,24 @@ export function Field({ form, name, label, hint, type = 'text', options, path = 
     ${wrong && html`<span class="wrong" id="${id}-wrong">${wrong.join(' ')}</span>`}`;
 
   if (type === 'checkbox') {
-    return html`<div class="field check"><input type="checkbox" ...${common} checked=${Boolean(value)} onChange=${(event) => set(event.target.checked)} />
+    return html`<div class="field check"><input type="checkbox" ...${common} checked=${Boolean(value)}
+      onChange=${(event) => set(event.target.checked)} />
       <label for=${id}>${label}</label>${notes}</div>`;
   }
   const choices = options?.map((option) => (Array.isArray(option) ? option : [option, option]));
   if (type === 'radio') {
     return html`<fieldset class="field" aria-describedby=${said}><legend class="label">${label}</legend>
-      ${choices.map(([choice, words]) => html`<label key=${choice} class="choice"><input type="radio" name="${id}-${name}" checked=${choice === value} onChange=${() => set(choice)} /><span>${words}</span></label>`)}
+      ${choices.map(([choice, words]) => html`<label key=${choice} class="choice">
+        <input type="radio" name="${id}-${name}" checked=${choice === value} onChange=${() => set(choice)} /><span>${words}
+        </span></label>`)}
       ${notes}</fieldset>`;
   }
   const input = as ? as(common, set) : type === 'textarea' ? html`<textarea rows="3" ...${common} value=${value} onInput=${change} />`
-    : type === 'select' ? html`<select ...${common} value=${value} onChange=${change}>${choices.map(([choice, words]) => html`<option key=${choice} value=${choice} selected=${choice === value}>${words}</option>`)}</select>`
+    : type === 'select' ? html`<select ...${common} value=${value} onChange=${change}>
+      ${choices.map(([choice, words]) => html`<option key=${choice} value=${choice} selected=${choice === value}>${words}
+        </option>`)}</select>`
       : html`<input type=${type} ...${common} value=${value} onInput=${change} />`;
-  return html`<div class="field"><label class="label" for=${id}>${label}${rest.required && html`<span class="muted" aria-hidden="true"> *</span>`}</label>
+  return html`<div class="field"><label class="label" for=${id}>${label}
+    ${rest.required && html`<span class="muted" aria-hidden="true"> *</span>`}</label>
     ${children ? html`<div class="row">${input}${children}</div>` : input}${notes}</div>`;
 }

@@ -33,7 +33,10 @@ export function useHold() {
   };
 }
 
-/** For a list that is loaded again and again, always the same as long as about is: [the rows to show, how many new ones wait, a function that shows them]. */
+/**
+ * For a list that is loaded again and again, always the same as long as about is: [the rows to show, how many new ones
+ * wait, a function that shows them].
+ */
 export function useHeldRows(rows, key, held, about) {
   const shown = useRef({});
   const [turn, setTurn] = useState(0);
@@ -44,7 +47,8 @@ export function useHeldRows(rows, key, held, about) {
       const now = new Map(rows.map((row) => [key(row), row]));
       const had = new Set(was.rows.map(key));
       // What comes after the last one that is known moves nothing.
-      next = [...was.rows.map((row) => now.get(key(row)) || row), ...rows.slice(rows.findLastIndex((row) => had.has(key(row))) + 1 || rows.length)];
+      next = [...was.rows.map((row) => now.get(key(row)) || row),
+        ...rows.slice(rows.findLastIndex((row) => had.has(key(row))) + 1 || rows.length)];
     }
     shown.current = { rows: next, about, turn };
     const known = new Set(next?.map(key));
@@ -55,5 +59,7 @@ export function useHeldRows(rows, key, held, about) {
 /** "12 new ↑", over the list, so that nothing moves when it comes. */
 export function NewRows({ n, onShow }) {
   const show = () => { scrollTo(0, 0); onShow(); };
-  return html`<div class="new-rows">${n > 0 && html`<button type="button" class="button primary small" onClick=${show}>${t('newRows', { n })}<${Icon} name="arrowup" size=${14} /></button>`}</div>`;
+  return html`<div class="new-rows">
+    ${n > 0 && html`<button type="button" class="button primary small" onClick=${show}>${t('newRows', { n })}
+      <${Icon} name="arrowup" size=${14} /></button>`}</div>`;
 }

@@ -5,7 +5,9 @@ import { texts } from '../i18n.js';
 
 const t = texts('core');
 
-export const Labels = ({ of: labels }) => (labels?.length ? html`<span class="labels" title=${labels.join(', ')}>${labels.map((label) => html`<span key=${label} class="label-chip"><bdi>${label}</bdi></span>`)}</span>` : '');
+export const Labels = ({ of: labels }) =>
+  (labels?.length ? html`<span class="labels" title=${labels.join(', ')}>
+    ${labels.map((label) => html`<span key=${label} class="label-chip"><bdi>${label}</bdi></span>`)}</span>` : '');
 
 /** The labels in a text. */
 export const toLabels = (text) => text.split(',').map((one) => one.trim()).filter(Boolean);

@@ -33,14 +33,17 @@ function Picture(where) {
   const [broken, setBroken] = useState(false); // a file that is no picture
   // A long chat fetches only what comes into view.
   useEffect(() => {
-    const watch = new IntersectionObserver(([entry]) => { if (entry.isIntersecting) { setNear(true); watch.disconnect(); } }, { rootMargin: '300px' });
+    const watch = new IntersectionObserver(([entry]) => { if (entry.isIntersecting) { setNear(true); watch.disconnect(); } },
+      { rootMargin: '300px' });
     watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
   const { url, failed } = useFile(where, near);
   const { width, height, filename } = where.m.media;
   return html`<div class="picture" ref=${box} style=${{ aspectRatio: width && height ? `${width} / ${height}` : '4 / 3' }}>
-    ${failed || broken ? html`<${Gone} />` : url && html`<img src=${url} alt=${mask(where.m.body || filename || t(`kind.${where.m.type}`))} onError=${() => setBroken(true)} />`}</div>`;
+    ${failed || broken ? html`<${Gone} />`
+      : url && html`<img src=${url} alt=${mask(where.m.body || filename || t(`kind.${where.m.type}`))}
+        onError=${() => setBroken(true)} />`}</div>`;
 }
 
 /** A sound with its waveform; what was heard is darker. */
@@ -66,7 +69,8 @@ function Voice(where) {
     else sound.current.play().catch(() => {});
   };
   const levels = waveform?.length ? waveform : Array(64).fill(8);
-  const bars = (from, to) => levels.slice(from, to).map((level, i) => `M${(from + i) * 3 + 1} ${16 - level * 0.14 - 1}v${level * 0.28 + 2}`).join('');
+  const bars = (from, to) => levels.slice(from, to)
+    .map((level, i) => `M${(from + i) * 3 + 1} ${16 - level * 0.14 - 1}v${level * 0.28 + 2}`).join('');
   const heard = Math.round(at * levels.length);
   return html`<div class="voice">
     <${IconButton} icon=${playing ? 'pause' : 'play'} label=${t(playing ? 'pause' : 'play')} onClick=${toggle} />
@@ -92,16 +96,21 @@ function Document(where) {
     Object.assign(document.createElement('a'), { href: url, download: filename || 'file' }).click();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
-  return html`<div class="document"><${Icon} name="file" size=${24} /><span class="grow"><bdi class="clip">${mask(filename || t('kind.file'))}</bdi>
-    <span class="muted">${bytes(size)}</span></span><${Button} small icon="download" aria-label=${t('download', { name: filename })} onClick=${download} /></div>`;
+  return html`<div class="document"><${Icon} name="file" size=${24} /><span class="grow"><bdi class="clip">
+    ${mask(filename || t('kind.file'))}</bdi>
+    <span class="muted">${bytes(size)}</span></span><${Button} small icon="download" aria-label=${t('download', { name: filename })}
+      onClick=${download} /></div>`;
 }
 
 // The land of the earth, very roughly: longitude + 180 and 90 - latitude of the corners of each piece.
-const land = ['12 24 24 19 52 20 85 22 98 27 86 31 98 38 103 28 115 31 124 38 114 45 104 55 99 65 86 61 83 70 93 71 102 82 86 74 68 61 56 50 56 42 45 32 30 30 16 35',
-  '102 82 118 80 145 96 132 116 115 132 111 142 106 140 110 108 99 95', '174 54 190 53 212 59 223 78 231 78 220 94 213 117 207 124 198 124 192 107 189 86 172 86 163 76',
-  '171 53 171 47 178 46 175 42 188 36 204 35 202 25 185 32 195 21 206 19 224 26 280 13 320 18 360 21 343 30 336 39 335 31 322 31 315 36 310 48 302 51 301 59 288 70 285 81 280 76 277 73 271 68 257 82 252 70 237 64 232 74 223 77 215 62 216 54 207 53 199 48 192 48 183 47',
-  '125 8 160 8 158 20 136 30 112 13', '294 112 310 102 321 101 333 117 330 127 324 129 309 122 295 124', '275 85 284 92 285 96', '289 89 297 83 299 89 295 94', '285 97 294 98', '311 91 321 93 330 100 318 98',
-  '310 58 320 54 321 47 325 46 319 53', '175 40 181 39 178 33', '353 125 358 128 350 136', '224 114 229 103 230 106'].map((corners) => `M${corners}z`).join('');
+const land = `M12 24 24 19 52 20 85 22 98 27 86 31 98 38 103 28 115 31 124 38 114 45 104 55 99 65 86 61 83 70 93 71 102 82 86 74 68 61 56
+  50 56 42 45 32 30 30 16 35z M102 82 118 80 145 96 132 116 115 132 111 142 106 140 110 108 99 95z M174 54 190 53 212 59 223
+  78 231 78 220 94 213 117 207 124 198 124 192 107 189 86 172 86 163 76z M171 53 171 47 178 46 175 42 188 36 204 35 202 25 185
+  32 195 21 206 19 224 26 280 13 320 18 360 21 343 30 336 39 335 31 322 31 315 36 310 48 302 51 301 59 288 70 285 81 280 76
+  277 73 271 68 257 82 252 70 237 64 232 74 223 77 215 62 216 54 207 53 199 48 192 48 183 47z M125 8 160 8 158 20 136 30 112
+  13z M294 112 310 102 321 101 333 117 330 127 324 129 309 122 295 124z M275 85 284 92 285 96z M289 89 297 83 299 89 295 94z
+  M285 97 294 98z M311 91 321 93 330 100 318 98z M310 58 320 54 321 47 325 46 319 53z M175 40 181 39 178 33z M353 125 358 128
+  350 136z M224 114 229 103 230 106z`;
 
 /** A place: the earth drawn from memory, a pin and the coordinates. No tiles are fetched. */
 function Place({ m }) {
@@ -113,7 +122,8 @@ function Place({ m }) {
       <path class="land" d=${land} />
       <path class="pin" d="M${x} ${y}l-7-14a8 8 0 1 1 14 0z" /><circle class="hole" cx=${x} cy=${y - 18} r="3" />
     </svg>
-    <figcaption>${[title, address].filter(Boolean).map((line) => html`<bdi>${mask(line)}</bdi> `)}<span class="muted mono-num">${mask(`${latitude}, ${longitude}`)}</span></figcaption>
+    <figcaption>${[title, address].filter(Boolean).map((line) => html`<bdi>${mask(line)}</bdi> `)}<span class="muted mono-num">
+      ${mask(`${latitude}, ${longitude}`)}</span></figcaption>
   </figure>`;
 }
 
@@ -121,8 +131,10 @@ function Place({ m }) {
 const numbersIn = (vcard) => [...vcard.matchAll(/^(?:item\d+\.)?TEL[^:\n]*:(.+)$/gim)].map(([, text]) => text.trim()).slice(0, 5);
 
 function Cards({ m }) {
-  return html`<ul class="cards" aria-label=${t('kind.contact')}>${m.contacts.slice(0, 20).map((card, i) => html`<li key=${i}><${Icon} name="user" size=${20} />
-    <span class="grow"><bdi class="clip">${mask(card.name || t('kind.contact'))}</bdi>${numbersIn(card.vcard).map((one) => html`<bdi class="muted clip">${mask(one)}</bdi>`)}</span>
+  return html`<ul class="cards" aria-label=${t('kind.contact')}>
+    ${m.contacts.slice(0, 20).map((card, i) => html`<li key=${i}><${Icon} name="user" size=${20} />
+    <span class="grow"><bdi class="clip">${mask(card.name || t('kind.contact'))}</bdi>
+      ${numbersIn(card.vcard).map((one) => html`<bdi class="muted clip">${mask(one)}</bdi>`)}</span>
     <${Copy} text=${card.vcard} what="vCard" /></li>`)}</ul>`;
 }
 

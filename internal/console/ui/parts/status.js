@@ -45,8 +45,10 @@ export function ChannelStatus({ status, reason }) {
 
 // The reasons that a server gives most. Others are shown as they are, in English.
 const reasons = {
-  'The account was logged out of this channel.': 'loggedOut', 'The channel was logged out. Pair the channel again.': 'loggedOut', 'The account removed this device. Pair the channel again.': 'removed',
-  'No WhatsApp account is linked.': 'unlinked', 'It waits for somebody to link it on the phone.': 'linking', 'It was stopped.': 'stopped', 'It was stopped by hand.': 'stopped', 'The server is not running.': 'serverStopped',
+  'The account was logged out of this channel.': 'loggedOut', 'The channel was logged out. Pair the channel again.': 'loggedOut',
+    'The account removed this device. Pair the channel again.': 'removed',
+  'No WhatsApp account is linked.': 'unlinked', 'It waits for somebody to link it on the phone.': 'linking', 'It was stopped.': 'stopped',
+    'It was stopped by hand.': 'stopped', 'The server is not running.': 'serverStopped',
   'The network closed the connection.': 'closed',
 };
 
@@ -58,12 +60,15 @@ export const reasonText = (text) => (reasons[text] ? t(`reason.${reasons[text]}`
 export function Reason({ text }) {
   if (!text) return null;
   const banned = text.match(ban);
-  if (banned) return html`<span>${t('reason.banned', { time: html`<${Time} at="${banned[1]}T${banned[2]}Z" />`, why: html`<bdi lang="en">${banned[3]}</bdi>` })}</span>`;
+  if (banned) return html`<span>
+    ${t('reason.banned', { time: html`<${Time} at="${banned[1]}T${banned[2]}Z" />`,
+      why: html`<bdi lang="en">${banned[3]}</bdi>` })}</span>`;
   return reasons[text] ? html`<span>${reasonText(text)}</span>` : html`<${Said} text=${text} />`;
 }
 
 /** What a type of event is called; programs know it by the type itself. */
 export const eventName = (type) => (t.has(`event.${type}`) ? t(`event.${type}`) : type);
-export const EventType = ({ type, class: name = '' }) => html`<span class="event-type">${eventName(type)} <span class="mono muted ${name}">${type}</span></span>`;
+export const EventType = ({ type, class: name = '' }) => html`<span class="event-type">${eventName(type)} <span class="mono muted ${name}">
+  ${type}</span></span>`;
 
 export const Badge = ({ tone, children, ...rest }) => html`<span class=${classes('badge', tone)} ...${rest}>${children}</span>`;

@@ -15,11 +15,13 @@ const spare = 12; // rows drawn above and below what is seen
 /**
  * label, rows, columns, rowKey and what to show instead of rows: load (of useLoad) and empty (a vnode).
  * rowHref(row): the address that a row opens. current: the key of the row that is open.
- * drawer: that of useDrawer, which then goes through the rows as they are shown. sort: {id, desc} to begin with. selection: a signal of a Set of keys.
+ * drawer: that of useDrawer, which then goes through the rows as they are shown. sort: {id, desc} to begin with.
+ * selection: a signal of a Set of keys.
  * pure: cells depend on nothing but their row and signals, so rows that did not change are not drawn again.
  * onSort(order): rows come sorted by sort, and this asks for another order; columns that can be sorted have sort: true.
  */
-export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer, current = drawer?.id, sort, onSort, selection, load, empty, pure, keys = true }) {
+export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer, current = drawer?.id, sort, onSort, selection, load, empty,
+  pure, keys = true }) {
   const [own, setOwn] = useState(sort);
   const [order, setOrder] = onSort ? [sort, onSort] : [own, setOwn];
   const [cursor, setCursor] = useState(null);
@@ -46,8 +48,10 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
     go(rowHref(row));
   };
   useKeys(keys ? [
-    ['j', t('keys.next'), move(1)], ['k', t('keys.previous'), move(-1)], ['ArrowDown', '', inTable(move(1))], ['ArrowUp', '', inTable(move(-1))],
-    ['Enter', rowHref ? t('keys.open') : '', inTable(open)], ...(selection ? [['x', t('keys.select'), () => cursor != null && pick.toggle(cursor)]] : []),
+    ['j', t('keys.next'), move(1)], ['k', t('keys.previous'), move(-1)], ['ArrowDown', '', inTable(move(1))],
+      ['ArrowUp', '', inTable(move(-1))],
+    ['Enter', rowHref ? t('keys.open') : '', inTable(open)],
+      ...(selection ? [['x', t('keys.select'), () => cursor != null && pick.toggle(cursor)]] : []),
   ] : []);
 
   if (load?.error && !rows) return html`<${Failed} load=${load} />`;
@@ -80,9 +84,12 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
           ${part.above > 0 && html`<tr class="space" aria-hidden="true" style=${{ height: part.above }} />`}
           ${sorted.slice(part.from, part.to).map((row, i) => {
             const key = rowKey(row);
-            return html`<tr key=${key} role="row" data-key=${key} aria-rowindex=${part.from + i + 2} tabindex=${key === (cursor ?? rowKey(sorted[0])) ? 0 : -1}
-              aria-current=${key === current ? 'true' : undefined} class=${classes(rowHref && 'opens', rowClass?.(row))} onClick=${click(row)} onFocus=${() => setCursor(key)}>
-              ${selection && html`<td role="cell" class="pick" onClick=${swallow}><label><input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.value.has(key)}
+            return html`<tr key=${key} role="row" data-key=${key} aria-rowindex=${part.from + i + 2}
+              tabindex=${key === (cursor ?? rowKey(sorted[0])) ? 0 : -1}
+              aria-current=${key === current ? 'true' : undefined} class=${classes(rowHref && 'opens', rowClass?.(row))}
+                onClick=${click(row)} onFocus=${() => setCursor(key)}>
+              ${selection && html`<td role="cell" class="pick" onClick=${swallow}><label>
+                <input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.value.has(key)}
                 onClick=${(event) => { if (event.shiftKey) pick.range(key); else pick.toggle(key); }} /></label></td>`}
               ${cells(row)}
             </tr>`;
@@ -93,7 +100,9 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
     </div>`;
 }
 
-const Cells = ({ row, columns, link }) => columns.map((column, i) => html`<td key=${column.id} role="cell" data-card=${column.card} class=${classes(column.align, column.wide && 'wide', column.class)}>${
+const Cells = ({ row, columns, link }) =>
+  columns.map((column, i) => html`<td key=${column.id} role="cell" data-card=${column.card}
+    class=${classes(column.align, column.wide && 'wide', column.class)}>${
   i === 0 && link ? html`<a class="row-link" href=${link} tabindex="-1">${column.cell(row)}</a>` : column.cell(row)}</td>`);
 
 function HeadCell({ column, order, onOrder }) {
@@ -102,14 +111,16 @@ function HeadCell({ column, order, onOrder }) {
   const mine = order?.id === column.id;
   const turn = () => onOrder(mine && order.desc ? undefined : { id: column.id, desc: mine });
   return html`<th role="columnheader" scope="col" class=${name} aria-sort=${mine ? (order.desc ? 'descending' : 'ascending') : 'none'}>
-    <button type="button" class="sort" onClick=${turn}>${column.label}${mine && html`<${Icon} name=${order.desc ? 'down' : 'up'} size=${12} />`}</button></th>`;
+    <button type="button" class="sort" onClick=${turn}>${column.label}
+      ${mine && html`<${Icon} name=${order.desc ? 'down' : 'up'} size=${12} />`}</button></th>`;
 }
 
 function arranged(rows, columns, order) {
   const by = order && columns.find((column) => column.id === order.id)?.sort;
   if (!by) return rows;
   const way = order.desc ? -1 : 1;
-  const compare = (a, b) => (typeof a === 'string' && typeof b === 'string' ? a.localeCompare(b, undefined, { numeric: true }) : a < b ? -1 : a > b ? 1 : 0);
+  const compare = (a, b) => (typeof a === 'string' && typeof b === 'string' ? a.localeCompare(b, undefined, { numeric: true }) : a < b ? -1
+    : a > b ? 1 : 0);
   return rows.map((row) => [by(row) ?? '', row]).sort((a, b) => way * compare(a[0], b[0])).map(([, row]) => row);
 }
 

@@ -43,6 +43,7 @@ export function Ring({ until, total, label, size = 28 }) {
   const around = 2 * Math.PI * 10;
   return html`<svg class="ring" width=${size} height=${size} viewBox="0 0 24 24" role="img" aria-label=${label || seconds(Math.ceil(left))}>
     <circle class="ring-back" cx="12" cy="12" r="10" />
-    <circle class="ring-left" cx="12" cy="12" r="10" stroke-dasharray=${around} stroke-dashoffset=${around * (1 - Math.min(1, left / total))} />
+    <circle class="ring-left" cx="12" cy="12" r="10" stroke-dasharray=${around}
+      stroke-dashoffset=${around * (1 - Math.min(1, left / total))} />
   </svg>`;
 }

@@ -65,5 +65,6 @@ export const beginsDay = (m, before) => !before || new Date(before.timestamp).to
 /** The day of a message, for the line above it. */
 export const dayName = (m) => {
   const at = new Date(m.timestamp);
-  return at.toDateString() === new Date().toDateString() ? t('today') : at.toLocaleDateString(document.documentElement.lang, { dateStyle: 'medium' });
+  return at.toDateString() === new Date().toDateString() ? t('today')
+    : at.toLocaleDateString(document.documentElement.lang, { dateStyle: 'medium' });
 };

@@ -37,7 +37,8 @@ export function Who({ number: id, name, both }) {
   const shown = phone(id);
   const hidden = masked.value ? shown.replace(/\d(?=(\D*\d){3})/g, '•') : shown;
   if (!name) return html`<span class="mono-num" title=${masked.value ? undefined : id}>${hidden}</span>`;
-  return html`<span title=${masked.value ? undefined : shown}><bdi>${mask(name)}</bdi>${both && html` <span class="muted mono-num">${hidden}</span>`}</span>`;
+  return html`<span title=${masked.value ? undefined : shown}><bdi>${mask(name)}</bdi>
+    ${both && html` <span class="muted mono-num">${hidden}</span>`}</span>`;
 }
 
 /** What somebody wrote, as text and nothing else. */

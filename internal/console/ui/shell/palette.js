@@ -3,7 +3,8 @@
 import { html, useState, useEffect, useRef, useId } from '../view.js';
 import { api } from '../api.js';
 import { go, href, routes } from '../router.js';
-import { currentChannel, isOffered, sandboxes, addChannels, toLine, masked, pinned, paletteOpen, helpOpen, shortcuts, setTheme, select } from '../state.js';
+import { currentChannel, isOffered, sandboxes, addChannels, toLine, masked, pinned, paletteOpen, helpOpen, shortcuts, setTheme,
+  select } from '../state.js';
 import { active, keyName, useKeys } from '../keys.js';
 import { Icon } from '../parts/icon.js';
 import { phone, mask, number } from '../parts/who.js';
@@ -27,7 +28,8 @@ function entries(found) {
   }));
   const actions = active.value.filter(([, , group]) => group === 'page').map(([key, label]) => {
     const name = { j: '', k: '', x: '', Enter: '' };
-    return name[key] === undefined && { group: 'actions', label, icon: 'bolt', key, run: () => dispatchEvent(new KeyboardEvent('keydown', { key })) };
+    return name[key] === undefined && { group: 'actions', label, icon: 'bolt', key,
+      run: () => dispatchEvent(new KeyboardEvent('keydown', { key })) };
   }).filter(Boolean);
   const general = [
     { label: masked.value ? t('maskOff') : t('maskOn'), icon: 'hidden', key: '.', run: flip(masked) },
@@ -50,8 +52,11 @@ function useFound() {
     const phones = channel ? api.get('/sandbox/phones', { channel: channel.code }) : Promise.resolve({ data: [] });
     const messages = api.get('/manage/messages', { query: { limit: 10 } });
     Promise.allSettled([phones, messages]).then(([a, b]) => setFound([
-      ...(a.value?.data || []).map((one) => ({ group: 'phones', label: mask(one.name || phone(one.number)), more: [mask(phone(one.number))], icon: 'phone', run: () => go(`/phone/${number(one.number)}`) })),
-      ...(b.value?.data || []).map((one) => ({ group: 'messages', label: mask(toLine(one) || one.type), more: [one.channel, mask(one.name || phone(one.contact_id))], icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
+      ...(a.value?.data || []).map((one) => ({ group: 'phones', label: mask(one.name || phone(one.number)), more: [mask(phone(one.number))],
+        icon: 'phone', run: () => go(`/phone/${number(one.number)}`) })),
+      ...(b.value?.data || []).map((one) =>
+        ({ group: 'messages', label: mask(toLine(one) || one.type), more: [one.channel, mask(one.name || phone(one.contact_id))],
+          icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
     ]));
   }, []);
   return found;
@@ -64,7 +69,8 @@ function useChannels(text) {
     let there = true;
     const timer = setTimeout(async () => {
       try {
-        const { data } = await api.get('/manage/channels', { query: { search: text.slice(0, 100), sort: text ? 'name' : 'attention', limit: 8 } });
+        const { data } = await api.get('/manage/channels',
+          { query: { search: text.slice(0, 100), sort: text ? 'name' : 'attention', limit: 8 } });
         addChannels(data);
         if (there) setFound({ text, list: data });
       } catch { /* the others can still be found */ }
@@ -72,7 +78,8 @@ function useChannels(text) {
     return () => { there = false; clearTimeout(timer); };
   }, [text]);
   return found.list.map(({ code, name, number: own }) => ({
-    group: 'channels', label: code, more: [mask(name), mask(phone(own))], icon: 'channels', run: () => go(`/channels/${encodeURIComponent(code)}`),
+    group: 'channels', label: code, more: [mask(name), mask(phone(own))], icon: 'channels',
+      run: () => go(`/channels/${encodeURIComponent(code)}`),
   }));
 }
 
@@ -82,8 +89,10 @@ function useCustomers(text) {
   useEffect(() => {
     if (text.length < 2) { setFound([]); return undefined; }
     let there = true;
-    const timer = setTimeout(() => api.get('/manage/chats', { query: { search: text, limit: 8 } }).then(({ data }) => there && setFound(data.map((chat) => ({
-      group: 'customers', label: mask(chat.name || phone(chat.id)), more: [mask(chat.is_group ? '' : phone(chat.id)), chat.channel], icon: 'conversations', sure: true,
+    const timer = setTimeout(() => api.get('/manage/chats', { query: { search: text, limit: 8 } })
+      .then(({ data }) => there && setFound(data.map((chat) => ({
+      group: 'customers', label: mask(chat.name || phone(chat.id)), more: [mask(chat.is_group ? '' : phone(chat.id)), chat.channel],
+        icon: 'conversations', sure: true,
       run: () => go(`/conversations/${encodeURIComponent(chat.channel)}/${encodeURIComponent(chat.id)}`),
     }))), () => {}), 200);
     return () => { there = false; clearTimeout(timer); };
@@ -121,9 +130,11 @@ function Open() {
     return () => before?.focus?.({ preventScroll: true });
   }, []);
   const list = wanted
-    ? [...entries(found), ...customers].map((entry) => [entry.group === 'channels' ? score(entry, wanted) || 1 : score(entry, wanted), entry]).filter(([points]) => points).sort((a, b) => b[0] - a[0]).slice(0, 30).map(([, entry]) => entry)
+    ? [...entries(found), ...customers].map((entry) => [entry.group === 'channels' ? score(entry, wanted) || 1 : score(entry, wanted),
+      entry]).filter(([points]) => points).sort((a, b) => b[0] - a[0]).slice(0, 30).map(([, entry]) => entry)
     : entries(found);
-  if (wanted) list.push({ group: 'messages', label: t('palette.searchFor', { text: text.trim() }), icon: 'search', run: () => location.assign(href('/messages', { q: text.trim() })) });
+  if (wanted) list.push({ group: 'messages', label: t('palette.searchFor', { text: text.trim() }), icon: 'search',
+    run: () => location.assign(href('/messages', { q: text.trim() })) });
   const current = Math.min(at, list.length - 1);
   const run = (entry) => { close(); entry?.run(); };
   const keys = (event) => {
@@ -136,18 +147,23 @@ function Open() {
     } else if (event.key === 'Enter') { event.preventDefault(); run(list[current]); }
   };
   let group = '';
-  return html`<dialog class="palette" ref=${box} aria-label=${t('keys.palette')} onClose=${close} onMouseDown=${(event) => event.target === box.current && close()}>
+  return html`<dialog class="palette" ref=${box} aria-label=${t('keys.palette')} onClose=${close}
+    onMouseDown=${(event) => event.target === box.current && close()}>
     <div class="dialog-box">
       <label class="palette-input"><${Icon} name="search" /><span class="sr">${t('palette')}</span>
-        <input type="text" role="combobox" aria-expanded="true" aria-controls=${id} aria-activedescendant="${id}-${current}" autocomplete="off" spellcheck=${false}
-          placeholder=${t('palette')} value=${text} onInput=${(event) => { setText(event.target.value); setAt(0); }} onKeyDown=${keys} /></label>
+        <input type="text" role="combobox" aria-expanded="true" aria-controls=${id} aria-activedescendant="${id}-${current}"
+          autocomplete="off" spellcheck=${false}
+          placeholder=${t('palette')} value=${text} onInput=${(event) => { setText(event.target.value); setAt(0); }}
+            onKeyDown=${keys} /></label>
       <div class="palette-list" role="listbox" id=${id} aria-label=${t('palette')}>
         ${list.map((entry, i) => {
           const heads = !wanted && entry.group !== group;
           group = entry.group;
           return html`${heads && html`<p class="palette-group" role="presentation">${t(`palette.${group}`)}</p>`}
-            <div key=${i} role="option" id="${id}-${i}" aria-selected=${String(i === current)} onClick=${() => run(entry)} onMouseMove=${() => i !== current && setAt(i)}>
-              <${Icon} name=${entry.icon} /><span class="clip" style=${room}><bdi>${entry.label}</bdi></span><span class="muted clip">${entry.more?.map((one) => html`<bdi key=${one}>${one}</bdi> `)}</span>${entry.key && html`<${Keys} name=${entry.key} />`}
+            <div key=${i} role="option" id="${id}-${i}" aria-selected=${String(i === current)} onClick=${() => run(entry)}
+              onMouseMove=${() => i !== current && setAt(i)}>
+              <${Icon} name=${entry.icon} /><span class="clip" style=${room}><bdi>${entry.label}</bdi></span><span class="muted clip">
+                ${entry.more?.map((one) => html`<bdi key=${one}>${one}</bdi> `)}</span>${entry.key && html`<${Keys} name=${entry.key} />`}
             </div>`;
         })}
       </div>
@@ -171,10 +187,12 @@ export function Help() {
 
 function List({ close }) {
   useKeys([['?', '', close]], 'dialog');
-  const groups = ['page', 'drawer', 'general'].map((group) => [group, active.value.filter(([, , its]) => its === group)]).filter(([, list]) => list.length);
+  const groups = ['page', 'drawer', 'general'].map((group) => [group, active.value.filter(([, , its]) => its === group)])
+    .filter(([, list]) => list.length);
   return html`${!shortcuts.value && html`<p class="muted">${t('keys.off')}</p>`}
     <div class="grid2">${groups.map(([group, list]) => html`<section key=${group}>
       <h3>${t(`keys.${group}`)}</h3>
-      <dl class="key-list">${list.map(([name, what]) => html`<div key=${name}><dt>${what}</dt><dd><${Keys} name=${name} /></dd></div>`)}</dl>
+      <dl class="key-list">${list.map(([name, what]) => html`<div key=${name}><dt>${what}</dt><dd><${Keys} name=${name} /></dd>
+        </div>`)}</dl>
     </section>`)}</div>`;
 }

@@ -13,8 +13,10 @@ const main = () => routes.value.filter((entry) => entry.rail && isOffered(entry)
 export const address = (entry) => href(entry.path.replace(/\/:.*/, '') || '/');
 const isCurrent = (entry) => entry.name === route.value.name || entry.name === route.value.within;
 
-const Item = ({ entry, short, onClick }) => html`<a class="rail-item" href=${address(entry)} onClick=${onClick} aria-current=${isCurrent(entry) ? 'page' : undefined}>
-  <${Icon} name=${entry.icon} size=${20} /><span>${short && t.has(`short.${entry.name}`) ? t(`short.${entry.name}`) : t(`page.${entry.name}`)}</span></a>`;
+const Item = ({ entry, short, onClick }) =>
+  html`<a class="rail-item" href=${address(entry)} onClick=${onClick} aria-current=${isCurrent(entry) ? 'page' : undefined}>
+  <${Icon} name=${entry.icon} size=${20} /><span>${short && t.has(`short.${entry.name}`) ? t(`short.${entry.name}`)
+    : t(`page.${entry.name}`)}</span></a>`;
 
 const settings = () => routes.value.find((entry) => entry.name === 'settings');
 const themes = ['auto', 'light', 'dark'];
@@ -28,7 +30,8 @@ export function Rail() {
       <${Item} entry=${settings()} />
       <${LanguagePicker} />
       <div class="row">
-        <${IconButton} icon=${themeIcons[theme.value] || 'auto'} label="${t('theme')}: ${t(`theme.${theme.value}`)}" onClick=${() => setTheme(nextTheme)} />
+        <${IconButton} icon=${themeIcons[theme.value] || 'auto'} label="${t('theme')}: ${t(`theme.${theme.value}`)}"
+          onClick=${() => setTheme(nextTheme)} />
         <${IconButton} icon="help" label="${t('help')} (?)" onClick=${() => { helpOpen.value = true; }} />
         <span class="muted version clip" title=${boot.version || server.value?.version}>${boot.version || server.value?.version}</span>
       </div>
@@ -36,7 +39,8 @@ export function Rail() {
   </nav>`;
 }
 
-export const LanguagePicker = () => html`<label class="language"><${Icon} name="language" size=${20} /><span class="sr">${t('language')}</span>
+export const LanguagePicker = () => html`<label class="language"><${Icon} name="language" size=${20} /><span class="sr">
+  ${t('language')}</span>
   <select value=${lang.value} onChange=${(event) => setLang(event.target.value)}>${Object.entries(languages).map(([code, name]) => html`
     <option key=${code} value=${code} lang=${code} selected=${code === lang.value}>${name}</option>`)}</select></label>`;
 
@@ -47,11 +51,13 @@ export function BottomBar() {
   const others = [...main().slice(4), settings()];
   return html`<nav class="bottom-bar" aria-label=${t('pages')}>
       ${main().slice(0, 4).map((entry) => html`<${Item} short key=${entry.name} entry=${entry} />`)}
-      <button type="button" class=${classes('rail-item', others.some(isCurrent) && 'on')} aria-haspopup="dialog" onClick=${() => setOpen(true)}><${Icon} name="more" size=${20} /><span>${t('more')}</span></button>
+      <button type="button" class=${classes('rail-item', others.some(isCurrent) && 'on')} aria-haspopup="dialog"
+        onClick=${() => setOpen(true)}><${Icon} name="more" size=${20} /><span>${t('more')}</span></button>
     </nav>
     <${Dialog} open=${open} title=${t('more')} onClose=${close}>
       <div class="more-list">${others.map((entry) => html`<${Item} key=${entry.name} entry=${entry} onClick=${close} />`)}</div>
       <div class="row"><${LanguagePicker} />
-        ${themes.map((name) => html`<${IconButton} key=${name} icon=${themeIcons[name]} label="${t('theme')}: ${t(`theme.${name}`)}" pressed=${theme.value === name} onClick=${() => setTheme(name)} />`)}</div>
+        ${themes.map((name) => html`<${IconButton} key=${name} icon=${themeIcons[name]} label="${t('theme')}: ${t(`theme.${name}`)}"
+          pressed=${theme.value === name} onClick=${() => setTheme(name)} />`)}</div>
     <//>`;
 }

@@ -40,7 +40,8 @@ export function Shell() {
 function Dock() {
   const [panel, setPanel] = useState(null);
   useEffect(() => { import('../pages/phone.js').then((page) => setPanel(() => page.PhonePanel), () => {}); }, []);
-  return html`<aside class="dock" aria-label=${t('page.phone')} data-sandbox=${sandboxOnly.value}>${panel && html`<${panel} docked />`}</aside>`;
+  return html`<aside class="dock" aria-label=${t('page.phone')} data-sandbox=${sandboxOnly.value}>
+    ${panel && html`<${panel} docked />`}</aside>`;
 }
 
 // Shows the page of the address. Its code is loaded on first use; until then the old page stays.
@@ -63,11 +64,13 @@ function Outlet() {
   // The heading gets the focus, so that screen readers announce the new page.
   useEffect(() => {
     if (!shown.name) return;
-    if (!first.current && !document.activeElement?.closest('.drawer,dialog')) document.querySelector('main h1')?.focus({ preventScroll: true });
+    if (!first.current && !document.activeElement?.closest('.drawer,dialog')) document.querySelector('main h1')?.focus({
+      preventScroll: true });
     first.current = false;
   }, [shown.name]);
 
-  if (shown.failed) return html`<${Note} kind="bad" title=${t('pageNotLoaded')}><${Button} small onClick=${() => location.reload()}>${t('reload')}<//><//>`;
+  if (shown.failed) return html`<${Note} kind="bad" title=${t('pageNotLoaded')}><${Button} small onClick=${() => location.reload()}>
+    ${t('reload')}<//><//>`;
   if (!shown.Page) return html`<${Loading} rows=${5} />`;
   // For a moment after a click the old page is still there: it keeps the route that it knows.
   return html`<${Guard} key=${shown.name} Page=${shown.Page} name=${shown.name} />`;
@@ -77,6 +80,7 @@ function Guard({ Page, name }) {
   const [error] = useErrorBoundary((problem) => console.error(problem));
   const last = useRef(route.value);
   if (route.value.name === name) last.current = route.value;
-  if (error) return html`<${Note} kind="bad" title=${t('pageBroke')}>${error.message} <${Button} small onClick=${() => location.reload()}>${t('reload')}<//><//>`;
+  if (error) return html`<${Note} kind="bad" title=${t('pageBroke')}>${error.message} <${Button} small onClick=${() => location.reload()}>
+    ${t('reload')}<//><//>`;
   return html`<${Page} route=${last.current} />`;
 }

@@ -9,7 +9,8 @@ const t = texts('core');
 export const title = signal('');
 
 export function startTitle() {
-  const icon = document.querySelector('link[rel=icon]') || document.head.appendChild(Object.assign(document.createElement('link'), { rel: 'icon' }));
+  const icon = document.querySelector('link[rel=icon]') || document.head.appendChild(Object.assign(document.createElement('link'),
+    { rel: 'icon' }));
   effect(() => {
     const word = { sandbox: t('sandbox'), live: t('real') }[band.value];
     document.title = [word, title.value, 'Parley'].filter(Boolean).join(' · ');

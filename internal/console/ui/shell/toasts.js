@@ -15,7 +15,8 @@ export function Toasts() {
   }, []);
   return html`
     <div class="sr said" role="status" data-t="status">${spoken}</div>
-    ${toasts.value.length > 0 && html`<section class="toasts" aria-label=${t('notices')}>${toasts.value.map(({ id, text, kind, action }) => html`
+    ${toasts.value.length > 0 && html`<section class="toasts" aria-label=${t('notices')}>
+      ${toasts.value.map(({ id, text, kind, action }) => html`
       <div key=${id} class="toast ${kind || ''}">
         ${kind && html`<${Icon} name=${kind} />`}<span>${text}</span>
         ${action && html`<button class="button quiet small" onClick=${() => { drop(id); action.run(); }}>${action.label}</button>`}

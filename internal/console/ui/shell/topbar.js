@@ -33,11 +33,14 @@ export function TopBar() {
   ], 'general');
   return html`<header class="top">
     <a class="brand" href="/console/">Parley</a>
-    <div class="picker"><${ChannelPicker} value=${selected.value} onChange=${pick} none=${t('allChannels')} aria-label=${t('channelPicker')} archives /></div>
-    <button type="button" class="search" onClick=${() => { paletteOpen.value = true; }}><${Icon} name="search" /><span>${t('search')}</span><kbd aria-hidden="true">${keyName('mod+k')}</kbd></button>
+    <div class="picker"><${ChannelPicker} value=${selected.value} onChange=${pick} none=${t('allChannels')} aria-label=${t('channelPicker')}
+      archives /></div>
+    <button type="button" class="search" onClick=${() => { paletteOpen.value = true; }}><${Icon} name="search" /><span>${t('search')}</span>
+      <kbd aria-hidden="true">${keyName('mod+k')}</kbd></button>
     <${LiveDot} />
     ${masked.value && html`<${IconButton} icon="hidden" label=${t('maskOff')} pressed onClick=${() => { masked.value = false; }} />`}
-    <span class="hide-small"><${IconButton} icon="phone" label=${pinned.value ? t('unpinPhone') : t('pinPhone')} pressed=${pinned.value} onClick=${() => { pinned.value = !pinned.value; }} /></span>
+    <span class="hide-small"><${IconButton} icon="phone" label=${pinned.value ? t('unpinPhone') : t('pinPhone')} pressed=${pinned.value}
+      onClick=${() => { pinned.value = !pinned.value; }} /></span>
     <${Account} />
   </header>`;
 }
@@ -72,7 +75,8 @@ function LiveDot() {
     : state === 'connecting' ? t('connecting')
       : old ? t('stale', { time: clock(since.value) })
         : t('reconnecting', { time: duration(Math.max(0, Math.ceil((retryAt - time) / 1000)) * 1000) });
-  return html`<button type="button" class="live ${state === 'live' ? 'on' : old ? 'old' : 'wait'}" data-t="live" onClick=${retryLive}><i aria-hidden="true" /><span>${words}</span></button>`;
+  return html`<button type="button" class="live ${state === 'live' ? 'on' : old ? 'old' : 'wait'}" data-t="live" onClick=${retryLive}>
+    <i aria-hidden="true" /><span>${words}</span></button>`;
 }
 
 /** A warning while the server does not respond. */
@@ -83,7 +87,8 @@ export function Gone() {
   }, [live.value.state, time - (time % 5000)]);
   if (!since.value || time - since.value < 3000) return null;
   const left = live.value.retryAt ? Math.ceil((live.value.retryAt - time) / 1000) : 0;
-  return html`<${Note} kind="warn">${left > 0 ? t('gone', { time: clock(since.value), left: duration(left * 1000) }) : t('goneNow', { time: clock(since.value) })}
+  return html`<${Note} kind="warn">${left > 0 ? t('gone', { time: clock(since.value), left: duration(left * 1000) })
+    : t('goneNow', { time: clock(since.value) })}
     ${' '}<${Button} small onClick=${retryLive}>${t('tryNow')}<//><//>`;
 }
 
@@ -96,12 +101,14 @@ function Account() {
     addEventListener('pointerdown', away);
     return () => removeEventListener('pointerdown', away);
   }, [open]);
-  const keys = (event) => { if (event.key === 'Escape' && open) { event.stopPropagation(); setOpen(false); box.current.querySelector('button').focus(); } };
+  const keys = (event) => { if (event.key === 'Escape' && open) { event.stopPropagation(); setOpen(false);
+    box.current.querySelector('button').focus(); } };
   return html`<div class="menu-box" ref=${box} onKeyDown=${keys}>
     <${IconButton} icon="user" label=${t('account')} aria-expanded=${String(open)} onClick=${() => setOpen(!open)} />
     ${open && html`<div class="menu">
       ${role.value && html`<p class="menu-note muted">${t('signedInAs', { role: t(`role.${role.value}`) })}</p>`}
-      <button type="button" onClick=${() => { masked.value = !masked.value; setOpen(false); }}><${Icon} name=${masked.value ? 'eye' : 'hidden'} />${masked.value ? t('maskOff') : t('maskOn')}</button>
+      <button type="button" onClick=${() => { masked.value = !masked.value; setOpen(false); }}>
+        <${Icon} name=${masked.value ? 'eye' : 'hidden'} />${masked.value ? t('maskOff') : t('maskOn')}</button>
       <button type="button" onClick=${signOut}><${Icon} name="out" />${t('signOut')}</button>
     </div>`}
   </div>`;
