@@ -166,7 +166,7 @@ func (l *OTPLedger) tryEnded(now time.Time) OTPTry {
 	return OTPTry{Status: OTPStatusInvalid}
 }
 
-// end moves an open code to what became of it. Its text is not needed any more.
+// end moves an open code to its outcome. Its text is not needed any more.
 func (c *OTPCode) end(status OTPStatus, at time.Time) {
 	c.Status, c.EndedAt, c.Encrypted = status, at, nil
 }

@@ -34,7 +34,7 @@ func TestDeliveryEndpoint(t *testing.T) {
 	}
 }
 
-func TestEnableBeginsAnew(t *testing.T) {
+func TestEnableStartsOver(t *testing.T) {
 	w := parley.Webhook{Failures: 12, FailingSince: time.Now(), FailingFor: time.Hour}
 	w.Disable(time.Now(), "it only failed")
 	if w.IsEnabled() || w.Reason != "it only failed" {

@@ -65,6 +65,81 @@ func TestPlainWords(t *testing.T) {
 	})
 }
 
+// rejectedWords are the column "Not" of the glossary, as a pattern.
+func rejectedWords(t *testing.T) *regexp.Regexp {
+	t.Helper()
+	text, err := os.ReadFile("docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) == 6 && !strings.Contains(line, "| Not |") {
+			for word := range strings.SplitSeq(cells[3], ",") {
+				if word = strings.Trim(word, " -"); word != "" {
+					words = append(words, regexp.QuoteMeta(word))
+				}
+			}
+		}
+	}
+	if len(words) < 20 {
+		t.Fatalf("the glossary rejects only %q: does its table still have the column Not?", words)
+	}
+	return regexp.MustCompile(`(?i)\b(` + strings.Join(words, "|") + `)\b`)
+}
+
+// jsNames finds the names that JavaScript declares, and its comments.
+var jsNames = regexp.MustCompile(`(?m)\b(?:const|let|var|function|class) +(\w+)|(//.*$|/\*(?s:.*?)\*/)`)
+
+// Between two words of a name: lastSeen, URLPath, last_seen.
+var (
+	wordBreak    = regexp.MustCompile(`([a-z0-9])([A-Z])|_`)
+	acronymBreak = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
+)
+
+// TestGlossary finds words that the glossary rejects in the names and comments of Go and JavaScript.
+func TestGlossary(t *testing.T) {
+	rejected := rejectedWords(t)
+	check := func(path, text string) {
+		if found := rejected.FindString(acronymBreak.ReplaceAllString(wordBreak.ReplaceAllString(text, "$1 $2"), "$1 $2")); found != "" {
+			t.Errorf("%s: the word %q in %q; see docs/glossary.md", path, found, text)
+		}
+	}
+	eachSource(t, func(path, text string) {
+		switch {
+		case filepath.Ext(path) == ".js" && !strings.HasSuffix(path, ".min.js"):
+			for _, found := range jsNames.FindAllStringSubmatch(text, -1) {
+				check(path, found[1]+found[2])
+			}
+		case filepath.Ext(path) == ".go":
+			file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, c := range file.Comments {
+				check(path, c.Text())
+			}
+			foreign := map[*ast.Ident]bool{} // behind a dot: perhaps a name of another package
+			names := map[string]bool{}
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					foreign[n.Sel] = true
+				case *ast.Ident:
+					if !foreign[n] {
+						names[n.Name] = true
+					}
+				}
+				return true
+			})
+			for name := range names {
+				check(path, name)
+			}
+		}
+	})
+}
+
 // TestShortLines finds lines of code that are too long to read.
 func TestShortLines(t *testing.T) {
 	eachSource(t, func(path, text string) {

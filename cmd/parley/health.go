@@ -19,7 +19,7 @@ const healthEvery = 50 * time.Millisecond
 
 func (c *cli) health() *cobra.Command {
 	var onlyReady bool
-	var patience time.Duration
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Check that a server is alive, or ready",
@@ -31,7 +31,7 @@ func (c *cli) health() *cobra.Command {
 				path = "/readyz"
 			}
 			ctx := cmd.Context()
-			deadline := time.Now().Add(patience)
+			deadline := time.Now().Add(timeout)
 			for {
 				err := c.askHealth(ctx, path)
 				if err == nil || ctx.Err() != nil || !time.Now().Before(deadline) {
@@ -44,7 +44,7 @@ func (c *cli) health() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&onlyReady, "ready", false, "check that it can accept requests, not only that it is alive")
-	cmd.Flags().DurationVar(&patience, "wait", 0, "repeat the check for this long")
+	cmd.Flags().DurationVar(&timeout, "wait", 0, "repeat the check for this long")
 	settingFlags(cmd.Flags(), keyURL)
 	return cmd
 }

@@ -24,11 +24,11 @@ import (
 // its memory is bounded, and a slow reader holds no transaction and no connection of the database.
 
 const (
-	exportPage     = 500         // rows that are read at a time
-	exportPatience = time.Minute // for a reader to take what one page has
-	exportsAtOnce  = 2           // of one token or session
-	limitExports   = "exports"
-	atMostHeader   = "Parley-Rows-At-Most"
+	exportPage    = 500         // rows that are read at a time
+	exportTimeout = time.Minute // for a reader to take what one page has
+	exportsAtOnce = 2           // of one token or session
+	limitExports  = "exports"
+	atMostHeader  = "Parley-Rows-At-Most"
 )
 
 var exportTypes = map[string][]string{"csv": {"text/csv; charset=utf-8"}, "jsonl": {"application/jsonl"}}
@@ -121,7 +121,7 @@ func writeExport[T any](ctx context.Context, w http.ResponseWriter, format strin
 		write = func(_ io.Writer, rows []T) error { return e.writeCSV(sheet, rows) }
 	}
 	for {
-		_ = control.SetWriteDeadline(time.Now().Add(exportPatience)) // not every writer has deadlines
+		_ = control.SetWriteDeadline(time.Now().Add(exportTimeout)) // not every writer has deadlines
 		if err = write(out, rows); err == nil {
 			err = out.Flush()
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 type overviewData struct {
-	// Problems and Warnings count what needs somebody, as the doctor does. Needs has the worst of them.
+	// Problems and Warnings count what needs attention, as the doctor does. Needs has the worst of them.
 	Problems    int                          `json:"problems"`
 	Warnings    int                          `json:"warnings"`
 	Needs       []need                       `json:"needs"`
@@ -94,7 +94,7 @@ func needsOf(found []doctor.Finding, channel parley.ChannelCode) []need {
 	return list
 }
 
-// need is a finding of the doctor that needs somebody.
+// need is a finding of the doctor that needs attention.
 type need struct {
 	Kind     string       `json:"kind"` // the first word of the check
 	Code     string       `json:"code"`

@@ -51,7 +51,7 @@ func withNodes(ctx context.Context, o options, f func(*nodes) error) error {
 				return err
 			}
 			c.token = first.token
-			if err := c.settle(); err != nil {
+			if err := c.awaitBalance(); err != nil {
 				return err
 			}
 			return f(c)
@@ -95,8 +95,8 @@ func (c *nodes) start(ctx context.Context, n *benchNode) (err error) {
 	return err
 }
 
-// settle waits until the shards are shared equally and the channel works.
-func (c *nodes) settle() error {
+// awaitBalance waits until the shards are shared equally and the channel works.
+func (c *nodes) awaitBalance() error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		most, err := c.server.Query("SELECT max(n) FROM (SELECT count(*) AS n FROM shard GROUP BY node) AS counts")
 		if err != nil {
@@ -259,7 +259,7 @@ func measureEnds(ctx context.Context, o options, t *table, name string, bound ti
 				return err
 			}
 			gaps = append(gaps, gap)
-			if err := errors.Join(c.start(ctx, owner), c.settle()); err != nil {
+			if err := errors.Join(c.start(ctx, owner), c.awaitBalance()); err != nil {
 				return err
 			}
 		}

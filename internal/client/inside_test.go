@@ -69,7 +69,7 @@ func TestInside(t *testing.T) {
 	<-ended
 }
 
-// TestInsidePanics has a handler give up in the middle: the reader gets an error, and the process lives.
+// TestInsidePanics has a handler panic in the middle: the reader gets an error, and the process lives.
 func TestInsidePanics(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"success":tr`)

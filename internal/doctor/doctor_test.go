@@ -60,7 +60,7 @@ func TestRestricted(t *testing.T) {
 	}
 }
 
-// TestAttention holds what needs somebody and in which order, and how it is counted and said.
+// TestAttention holds what needs attention and in which order, and how it is counted and said.
 func TestAttention(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 11, 15, 8, minute, 0, 0, time.UTC) }
 	findings := []Finding{

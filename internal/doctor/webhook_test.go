@@ -47,7 +47,7 @@ func TestWebhookGap(t *testing.T) {
 	}
 }
 
-// TestWebhookLevels holds when a webhook needs somebody. One failed attempt does not.
+// TestWebhookLevels holds when a webhook needs attention. One failed attempt does not.
 func TestWebhookLevels(t *testing.T) {
 	now := time.Now()
 	off := func(failures int) parley.Webhook {

@@ -319,9 +319,9 @@ func TestFilterThatFindsNothing(t *testing.T) {
 	defer r.Close()
 	types := e.feed.Subscribe(0, parley.EventFilter{Types: []parley.EventType{parley.OTPExpired}})
 	defer types.Close()
-	patience, cancel := context.WithCancel(t.Context())
+	hang, cancel := context.WithCancel(t.Context())
 	for range 2 { // the pages that are full of what it does not want
-		if err := types.catchUp(patience); err != nil {
+		if err := types.catchUp(hang); err != nil {
 			t.Fatal(err)
 		}
 		if types.live != nil {
@@ -329,7 +329,7 @@ func TestFilterThatFindsNothing(t *testing.T) {
 		}
 	}
 	cancel()
-	if _, err := types.Next(patience); !errors.Is(err, context.Canceled) {
+	if _, err := types.Next(hang); !errors.Is(err, context.Canceled) {
 		t.Errorf("a reader whose owner has gone ended with %v", err)
 	}
 	if types.cursor != 10_000 {

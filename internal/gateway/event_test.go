@@ -44,13 +44,13 @@ func TestAllEventsAreInTheLog(t *testing.T) {
 		give(network.State{Status: parley.ChannelReconnecting, Reason: "The socket was dropped."})
 		b.send(parley.Location{Title: "waits", Latitude: "1", Longitude: "2"}) // nothing to tell yet
 
-		var story []string
+		var timeline []string
 		for _, e := range b.events(before) {
 			line := fmt.Sprint(e.Type, " ", e.Chat)
 			if e.Message != nil {
 				line += fmt.Sprint(" ", e.Message.Status, " ", e.Message.Content.Kind())
 			}
-			story = append(story, line+" "+string(e.Data))
+			timeline = append(timeline, line+" "+string(e.Data))
 		}
 		want := []string{
 			"message.status 6281234567890@c.us SENT text ",
@@ -63,9 +63,9 @@ func TestAllEventsAreInTheLog(t *testing.T) {
 			`message.reaction 6281234567890@c.us READ text {"reaction":{"emoji":"👍","from_me":true}}`,
 			"message.deleted 6281234567890@c.us DELETED text ",
 		}
-		if len(story) != len(want)+1 || !slices.Equal(story[:len(want)], want) ||
-			!strings.HasPrefix(story[len(want)], `channel.status  {"status":"RECONNECTING","was":"WORKING"`) {
-			t.Errorf("got\n%s", strings.Join(story, "\n"))
+		if len(timeline) != len(want)+1 || !slices.Equal(timeline[:len(want)], want) ||
+			!strings.HasPrefix(timeline[len(want)], `channel.status  {"status":"RECONNECTING","was":"WORKING"`) {
+			t.Errorf("got\n%s", strings.Join(timeline, "\n"))
 		}
 	})
 }

@@ -148,19 +148,19 @@ func TestAFailureAfterSent(t *testing.T) {
 		if m := b.load(code); m.Status != parley.Failed || m.Failure == nil || m.Failure.Message != "Too many messages." {
 			t.Errorf("the code is %s %+v", m.Status, m.Failure)
 		}
-		var story []string
+		var timeline []string
 		for _, e := range b.events(before) {
 			line := string(e.Type)
 			if e.Message != nil {
 				line += fmt.Sprint(" ", e.Message.Status, " ", e.Message.Content.Text())
 			}
-			story = append(story, line)
+			timeline = append(timeline, line)
 		}
 		want := []string{"message.status SENT at once", "message.status FAILED at once",
 			"message.status SENT •••• is your code", "message.status SENT delivered", "message.reaction SENT •••• is your code",
 			"message.status DELIVERED delivered", "message.status FAILED •••• is your code", "otp.failed", "message.status FAILED early"}
-		if !slices.Equal(story, want) {
-			t.Errorf("got\n%s", strings.Join(story, "\n"))
+		if !slices.Equal(timeline, want) {
+			t.Errorf("got\n%s", strings.Join(timeline, "\n"))
 		}
 		if err := report(parley.Delivered, code); err != nil || b.load(code).Status != parley.Delivered {
 			t.Errorf("what failed was delivered nevertheless: %v, %s", err, b.load(code).Status)

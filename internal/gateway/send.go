@@ -63,7 +63,7 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 	var timeout <-chan time.Time
 	if options.Wait > 0 {
 		waiter = &sendWaiter{done: make(chan struct{}), open: len(ms)}
-		defer g.forget(waiter)
+		defer g.removeWaiter(waiter)
 		timer := time.NewTimer(options.Wait)
 		defer timer.Stop()
 		timeout = timer.C
@@ -214,7 +214,7 @@ type sendWaiter struct {
 // register makes a waiter wait for messages, before they are committed: the worker may find them in the store at once.
 // It replaces those of an earlier run of the transaction.
 func (g *Gateway) register(w *sendWaiter, ms []parley.Message) {
-	g.forget(w)
+	g.removeWaiter(w)
 	w.mu.Lock()
 	w.messages = slices.Clone(ms)
 	w.mu.Unlock()
@@ -223,7 +223,7 @@ func (g *Gateway) register(w *sendWaiter, ms []parley.Message) {
 	}
 }
 
-func (g *Gateway) forget(w *sendWaiter) {
+func (g *Gateway) removeWaiter(w *sendWaiter) {
 	for _, m := range w.current() {
 		g.waiters.Delete(m.ID)
 	}

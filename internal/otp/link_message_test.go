@@ -269,7 +269,7 @@ func TestRepliesOfAChannelAreLimited(t *testing.T) {
 		e := newLinkEnv(t)
 		old := e.make(e.request())
 		e.make(e.request()) // which ends the one before
-		crowd := func(senders int) (answers int) {
+		many := func(senders int) (answers int) {
 			var hits []*Hit
 			for n := range senders {
 				m := e.codeText(parley.ContactID(fmt.Sprintf("62812%08d@c.us", n)), e.promptOf(old))
@@ -294,7 +294,7 @@ func TestRepliesOfAChannelAreLimited(t *testing.T) {
 			})
 			return answers
 		}
-		e.tx(func(tx *store.Tx) error { // most of the crowd was here before the test looks
+		e.tx(func(tx *store.Tx) error { // most of them were here before the test looks
 			for range maxChannelReplies - 30 {
 				if err := tx.AddLinkReply(t.Context(), e.channel.Code, allSenders, time.Now()); err != nil {
 					return err
@@ -302,10 +302,10 @@ func TestRepliesOfAChannelAreLimited(t *testing.T) {
 			}
 			return nil
 		})
-		e.same("answers to some more", crowd(20), 20)
+		e.same("answers to some more", many(20), 20)
 		time.Sleep(30 * time.Minute)
 		open := e.make(e.request())
-		e.same("answers to a crowd", crowd(20), 10)
+		e.same("answers to a many", many(20), 10)
 		e.answered(e.says(ayu, e.promptOf(open)), ayu, filled(open, parley.ReplySuccess))
 		e.same("answers to who used it twice", len(e.says(ayu, e.promptOf(open))), 0)
 		main := e.channel
@@ -314,7 +314,7 @@ func TestRepliesOfAChannelAreLimited(t *testing.T) {
 		e.answered(e.says(budi, e.promptOf(e.make(e.request()))), budi, filled(open, parley.ReplyFailed))
 		e.channel = main
 		time.Sleep(30*time.Minute + time.Second)
-		e.same("answers when the first are an hour ago", crowd(20), 20)
+		e.same("answers when the first are an hour ago", many(20), 20)
 	})
 }
 

@@ -95,8 +95,8 @@ func (e *linkEnv) codeText(from parley.ContactID, text string) parley.Message {
 		Content: parley.Text{Body: text}, Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now()}
 }
 
-// receive keeps a message as a gateway does, and returns the answers. One that is there already is
-// kept once.
+// receive keeps a message as a gateway does, and returns the answers. One that exists already is
+// stored once.
 func (e *linkEnv) receive(m parley.Message) (answers []Reply) {
 	e.Helper()
 	hit, err := e.issuer.MatchMessage(e.Context(), e.channel, &m)

@@ -48,7 +48,7 @@ func (t *Tx) SetMoved(_ context.Context, destination string) error {
 	return t.exec(`INSERT INTO moved (destination) VALUES ($1)`, destination)
 }
 
-// Credentials are what a restore must not forget: the tokens, signing keys, signing secrets and audit log of the database that it
+// Credentials are what a restore must not lose: the tokens, signing keys, signing secrets and audit log of the database that it
 // replaces.
 type Credentials struct {
 	Tokens  map[parley.TokenID]parley.Token

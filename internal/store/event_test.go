@@ -91,7 +91,7 @@ var eventTests = map[string]func(*env){
 		e.tx(func(tx *store.Tx) error { // late: nothing moves
 			return second(tx.AdvanceMessage(e.Context(), main, two.Ref(), parley.Read, nil, start.Add(4*time.Second)))
 		})
-		e.same("story", e.story(0), []string{
+		e.same("timeline", e.timeline(0), []string{
 			fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status"),
 			fmt.Sprint(one.Seq, " DELIVERED message.status"),
 			fmt.Sprint(three.Seq, " SENT message.status"), fmt.Sprint(three.Seq, " DELIVERED message.status"),
@@ -107,7 +107,7 @@ var eventTests = map[string]func(*env){
 		e.tx(func(tx *store.Tx) error {
 			return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq, two.Seq}, start.Add(time.Second))
 		})
-		e.same("story", e.story(0), []string{fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status")})
+		e.same("timeline", e.timeline(0), []string{fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status")})
 	},
 
 	"a failed message has a reason, and a later receipt removes it": func(e *env) {
@@ -123,7 +123,7 @@ var eventTests = map[string]func(*env){
 		e.tx(func(tx *store.Tx) error {
 			return second(tx.AdvanceMessages(e.Context(), receipt(ann, parley.Delivered, start, m.ID)))
 		})
-		e.same("story", e.story(0), []string{fmt.Sprint(m.Seq, " FAILED message.status"), fmt.Sprint(m.Seq, " DELIVERED message.status")})
+		e.same("timeline", e.timeline(0), []string{fmt.Sprint(m.Seq, " FAILED message.status"), fmt.Sprint(m.Seq, " DELIVERED message.status")})
 		e.same("failure after it arrived", e.events(got[0].Seq)[0].Message.Failure, (*parley.Failure)(nil))
 	},
 
@@ -135,7 +135,7 @@ var eventTests = map[string]func(*env){
 		e.tx(func(tx *store.Tx) error {
 			return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Sent, nil, start))
 		})
-		e.same("story", e.story(0), []string(nil))
+		e.same("timeline", e.timeline(0), []string(nil))
 	},
 
 	"the log is read in pages, by channel and by type": func(e *env) {
@@ -379,8 +379,8 @@ func (e *env) events(after int64) []parley.Event {
 	return events
 }
 
-// story writes the events of messages down, in short.
-func (e *env) story(after int64) (lines []string) {
+// timeline writes the events of messages down, in short.
+func (e *env) timeline(after int64) (lines []string) {
 	e.Helper()
 	for _, event := range e.events(after) {
 		lines = append(lines, fmt.Sprint(event.Message.Seq, " ", event.Message.Status, " ", event.Type))

@@ -338,7 +338,7 @@ var messageTests = map[string]func(*env){
 			{Unknown: []parley.MessageID{"A1"}}, {}, {}})
 		e.same("statuses", []parley.Status{e.message(one).Status, e.message(two).Status, e.message(far).Status},
 			[]parley.Status{parley.Read, parley.Delivered, parley.Delivered})
-		e.same("story", e.story(0), []string{
+		e.same("story", e.timeline(0), []string{
 			fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(one.Seq, " DELIVERED message.status"),
 			fmt.Sprint(two.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " DELIVERED message.status"),
 			fmt.Sprint(far.Seq, " SENT message.status"), fmt.Sprint(far.Seq, " DELIVERED message.status"),

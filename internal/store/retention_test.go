@@ -57,7 +57,7 @@ var retentionTests = map[string]func(*env){
 			e.same("kept", e.message(m), m)
 		}
 
-		// Once it is settled, the one that waited goes too; once it is old, the young one.
+		// Once it is final, the one that waited goes too; once it is old, the young one.
 		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, waiting.Ref(), parley.Sent, nil, start)
 			return err

@@ -19,8 +19,8 @@ import (
 // chatPictures is a directory into which pictures of conversations with a lot of data are written.
 var chatPictures = flag.String("chat-screenshots", "", "write pictures of conversations into this directory")
 
-// crowd gives the gateway many chats on three channels.
-func (c *console) crowd(n int) {
+// addManyChats gives the gateway many chats on three channels.
+func (c *console) addManyChats(n int) {
 	c.t.Helper()
 	names := []string{"Ayu Lestari", "Budi Santoso", "Citra Dewi", "João da Silva Sauro", "محمد الأمين", "👩‍👩‍👧 Keluarga Wijaya", "Dewi",
 		strings.Repeat("Panjang sekali ", 6)}
@@ -283,7 +283,7 @@ func TestConversationsHoldStill(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	c.populate()
-	c.crowd(70)
+	c.addManyChats(70)
 	c.Post("/api/groups/create", `{"name":"Kurir pagi","participants":["`+budi+`@c.us"]}`).Expect(http.StatusOK)
 	p := c.open("/conversations?channel=demo")
 	p.until("a first page is there", `document.querySelectorAll('a.chat-row').length >= 50`)

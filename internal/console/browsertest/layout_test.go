@@ -81,7 +81,7 @@ func TestNothingIsTooWide(t *testing.T) {
 		t.Errorf("only %.0f letters of a code are seen", room)
 	}
 
-	// In a hand what needs somebody has the whole line, and its button the next one.
+	// In a hand what needs attention has the whole line, and its button the next one.
 	p.size(360, 740)
 	p.speak("en", "/")
 	below := eval[bool](p, `[...document.querySelectorAll('.needs li')].every((li) => {

@@ -82,11 +82,11 @@ func TestTicks(t *testing.T) {
 		c.Phone(ayu).Reads()
 		p.until("it is read", `window.seen[`+quote("demo."+id+" READ")+`]`)
 		seen := eval[int64](p, `window.seen[`+quote("demo."+id+" READ")+`]`)
-		story := c.Get("/api/manage/messages/"+url.PathEscape(id)+"?channel=demo", parleytest.As(c.Admin)).Expect(http.StatusOK)
-		last := fmt.Sprintf("data.timeline.%d.", story.Count("data.timeline")-1)
-		at, err := time.Parse(time.RFC3339, story.Text(last+"at"))
-		if err != nil || story.Text(last+"status") != "READ" {
-			t.Fatalf("the story ends with %s (%v)", story.Text(last+"status"), err)
+		detail := c.Get("/api/manage/messages/"+url.PathEscape(id)+"?channel=demo", parleytest.As(c.Admin)).Expect(http.StatusOK)
+		last := fmt.Sprintf("data.timeline.%d.", detail.Count("data.timeline")-1)
+		at, err := time.Parse(time.RFC3339, detail.Text(last+"at"))
+		if err != nil || detail.Text(last+"status") != "READ" {
+			t.Fatalf("the detail ends with %s (%v)", detail.Text(last+"status"), err)
 		}
 		took = append(took, time.UnixMilli(seen).Sub(at))
 	}
@@ -260,7 +260,7 @@ func TestMessageFilter(t *testing.T) {
 	p.hasRows(7)
 }
 
-// TestMessageDrawer reads the story of a message that failed, and of one that did not.
+// TestMessageDrawer reads the timeline of a message that failed, and of one that did not.
 func TestMessageDrawer(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -62,7 +62,7 @@ func TestManyLoggedOut(t *testing.T) {
 	p.see("Channel toko-0 is logged out and sends nothing.")
 }
 
-// TestOverviewOfOneChannel holds that the picked channel decides what needs somebody, and that figures which
+// TestOverviewOfOneChannel holds that the picked channel decides what needs attention, and that figures which
 // are of all channels say so.
 func TestOverviewOfOneChannel(t *testing.T) {
 	t.Parallel()

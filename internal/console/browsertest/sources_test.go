@@ -255,7 +255,7 @@ func TestPreloaded(t *testing.T) {
 }
 
 // TestInstall has the browser judge whether the console can be installed as an app. In windows that
-// forget everything, as those of the other tests are, nothing can be installed.
+// store nothing, as those of the other tests are, nothing can be installed.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -138,7 +138,7 @@ export const toLine = (m) => (m.otp ? m.body.replace(/\*(•+)\*/g, '$1') : m.bo
 // What the reader likes. The server reads theme and lang from cookies, so that the first paint is right; the
 // rest is this browser's own.
 
-const remember = (name, value) => {
+const setCookie = (name, value) => {
   document.cookie = `${name}=${value}; Path=/console; Max-Age=31536000; SameSite=Strict`;
 };
 
@@ -147,12 +147,12 @@ export const theme = signal(document.documentElement.dataset.theme || 'auto');
 export function setTheme(value) {
   theme.value = value;
   document.documentElement.dataset.theme = value;
-  remember('theme', value);
+  setCookie('theme', value);
 }
 
 export async function setLang(value) {
   await speak(value);
-  remember('lang', value);
+  setCookie('lang', value);
 }
 
 /** A signal that is stored. */

@@ -112,7 +112,7 @@ func makeGroups(t *testing.T, e *parleytest.Env) {
 func makeBadGroups(t *testing.T, e *parleytest.Env) {
 	before := e.Get("/api/groups").Number("meta.total")
 	const good = `"participants":[{"id":"6281200000001@c.us"}]`
-	crowd := strings.TrimSuffix(strings.Repeat(`{"id":"6281200000001@c.us"},`, 1025), ",")
+	many := strings.TrimSuffix(strings.Repeat(`{"id":"6281200000001@c.us"},`, 1025), ",")
 	for _, c := range []struct {
 		body   string
 		fields []string
@@ -126,7 +126,7 @@ func makeBadGroups(t *testing.T, e *parleytest.Env) {
 		{`{"name":"x","participants":[]}`, []string{"participants"}},
 		{`{"name":"x","participants":{}}`, []string{"participants"}},
 		{`{"name":"x","participants":"6281200000001@c.us"}`, []string{"participants"}},
-		{`{"name":"x","participants":[` + crowd + `]}`, []string{"participants"}},
+		{`{"name":"x","participants":[` + many + `]}`, []string{"participants"}},
 		{`{"name":"x","participants":["6281200000001@g.us","x@s.whatsapp.net","1@s.whatsapp.net",["6281200000001@c.us"]]}`, []string{
 			"participants.0", "participants.1", "participants.2", "participants.3"}},
 		{`{"name":"x","participants":[{"id":"6281200000001@c.us"},null,1,{}]}`, []string{"participants.1", "participants.2",
@@ -360,7 +360,7 @@ func checkNumbers(t *testing.T, e *parleytest.Env) {
 	}
 }
 
-// readWhileConnecting checks that a channel whose connection is being made again asks for patience.
+// readWhileConnecting checks that a channel whose connection is being made again asks to wait.
 func readWhileConnecting(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("wobbly"))
 	e.Post("/api/sandbox/faults", `{"fault":"drop_socket"}`, as).Expect(http.StatusOK)

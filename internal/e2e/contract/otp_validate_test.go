@@ -279,7 +279,7 @@ func tryIdempotency(t *testing.T, e *parleytest.Env) {
 	wantTry(e, number, code, "INVALID", 0)
 }
 
-// tryAfterReset has the sandbox forget all, its clock included.
+// tryAfterReset resets the sandbox, its clock included.
 func tryAfterReset(t *testing.T, e *parleytest.Env) {
 	token := e.CreateChannel("forgetful")
 	as := parleytest.As(token)

@@ -24,9 +24,9 @@ import (
 
 const ownNumber = "6281211112222" // of the phone that is linked
 
-// settled has the driver set what its libraries keep in variables of the whole process, before the first
+// prepared has the driver set what its libraries keep in variables of the whole process, before the first
 // network of a test uses them.
-var settled = sync.OnceFunc(func() {
+var prepared = sync.OnceFunc(func() {
 	dir, err := os.MkdirTemp("", "parley")
 	if err != nil {
 		panic(err)
@@ -44,7 +44,7 @@ var settled = sync.OnceFunc(func() {
 // paired yet.
 func startWhatsApp(t *testing.T, code string) (*parleytest.Env, *whatsapptest.Phone) {
 	t.Helper()
-	settled()
+	prepared()
 	network := whatsapptest.StartTest(t)
 	trust, err := json.Marshal(network.Trust())
 	if err != nil {

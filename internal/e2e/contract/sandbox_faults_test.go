@@ -13,7 +13,7 @@ import (
 
 const faults = "/api/sandbox/faults"
 
-// TestSandboxFaults holds what can be made to go wrong, and the clock, to the contract.
+// TestSandboxFaults holds what can be made to fail, and the clock, to the contract.
 func TestSandboxFaults(t *testing.T) {
 	t.Parallel() // much of it is waiting
 	e := parleytest.Start(t)
@@ -111,7 +111,7 @@ func faultMatching(t *testing.T, e *parleytest.Env) {
 	}
 }
 
-// faultOperations checks that operations go wrong only where they are named.
+// faultOperations checks that operations fail only where they are named.
 func faultOperations(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("operations"))
 	const number = "6281900000004"

@@ -23,7 +23,7 @@ func TestKillLoopWhatsAppInbound(t *testing.T) {
 	w := startWhatsApp(t, channels, contacts)
 	each := (messages + len(w.chats) - 1) / len(w.chats)
 	total := each * len(w.chats)
-	taken, allowed := newTally(), make(chan struct{}, total)
+	taken, allowed := newCounts(), make(chan struct{}, total)
 	for _, c := range w.chats {
 		w.write(c, each, allowed, taken)
 	}
@@ -109,7 +109,7 @@ func allow(allowed chan<- struct{}, messages int) {
 }
 
 // write has the contact of a chat write when it may, and counts what the program acknowledged.
-func (w *whatsappWorld) write(c whatsappChat, messages int, allowed <-chan struct{}, taken *tally) {
+func (w *whatsappWorld) write(c whatsappChat, messages int, allowed <-chan struct{}, taken *counts) {
 	ctx := w.t.Context()
 	written := make(chan string, chatWindow-2) // one more is waited for, and one waits to be put here
 	w.watchers.Go(func() {

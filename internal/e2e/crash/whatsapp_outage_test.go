@@ -26,7 +26,7 @@ func TestWhatsAppOutage(t *testing.T) {
 	}
 	const channels, contacts, rate = 4, 5, 20
 	w := startWhatsApp(t, channels, contacts)
-	shown := newTally()
+	shown := newCounts()
 	for _, c := range w.chats {
 		w.watch(c, shown, 0)
 	}

@@ -22,7 +22,7 @@ func TestKillLoopWhatsApp(t *testing.T) {
 	w := startWhatsApp(t, channels, contacts)
 	each := (messages + len(w.chats) - 1) / len(w.chats)
 	total := each * len(w.chats)
-	shown := newTally()
+	shown := newCounts()
 	var clients sync.WaitGroup
 	for i, c := range w.chats {
 		w.watch(c, shown, answersAfter)
@@ -112,7 +112,7 @@ func (w *whatsappWorld) judgeSends(each int) {
 	t := w.t
 	t.Helper()
 	for _, c := range w.chats {
-		if err := w.settled(c); err != nil {
+		if err := w.awaitFinal(c); err != nil {
 			t.Errorf("something is still PENDING: %v", err)
 		}
 	}

@@ -158,7 +158,7 @@ func (w *whatsappWorld) read(path string, into any) error {
 }
 
 // interrupt does something to the run again and again: each time that another part of the whole is done.
-func (w *whatsappWorld) interrupt(done *tally, whole, times int, do func(i int)) {
+func (w *whatsappWorld) interrupt(done *counts, whole, times int, do func(i int)) {
 	w.t.Helper()
 	for i := range times {
 		if err := done.await(whole * (i + 1) / (times + 1)); err != nil {
@@ -233,8 +233,8 @@ func (w *whatsappWorld) history(c whatsappChat) (sent, received []string) {
 	}
 }
 
-// settled waits until nothing of a chat is pending.
-func (w *whatsappWorld) settled(c whatsappChat) error {
+// awaitFinal waits until nothing of a chat is pending.
+func (w *whatsappWorld) awaitFinal(c whatsappChat) error {
 	return w.until(func() bool {
 		path := fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&limit=20", c.contact.Number())
 		status, answer, err := w.call("GET", path, c.channel.code, "", "")
@@ -329,15 +329,15 @@ func (c comparison) String() string {
 	return fmt.Sprintf("lost %d, doubled %d, unexpected %d, order breaks %d", c.lost, c.doubled, c.strange, c.breaks)
 }
 
-// tally counts what was done.
-type tally struct {
+// counts counts what was done.
+type counts struct {
 	n     atomic.Int64
 	moved chan struct{} // holds one: it counted
 }
 
-func newTally() *tally { return &tally{moved: make(chan struct{}, 1)} }
+func newCounts() *counts { return &counts{moved: make(chan struct{}, 1)} }
 
-func (c *tally) add() {
+func (c *counts) add() {
 	c.n.Add(1)
 	select {
 	case c.moved <- struct{}{}:
@@ -346,7 +346,7 @@ func (c *tally) add() {
 }
 
 // await waits until it counted so far. Only one may wait at a time.
-func (c *tally) await(least int) error {
+func (c *counts) await(least int) error {
 	deadline := time.After(waitLimit)
 	for c.n.Load() < int64(least) {
 		select {
@@ -359,7 +359,7 @@ func (c *tally) await(least int) error {
 }
 
 // watch counts what the contact of a chat is shown. Each time after so many it answers; 0: never.
-func (w *whatsappWorld) watch(c whatsappChat, shown *tally, answersAfter int) {
+func (w *whatsappWorld) watch(c whatsappChat, shown *counts, answersAfter int) {
 	ctx := w.t.Context()
 	w.watchers.Go(func() {
 		for n := 1; c.contact.AwaitCount(ctx, n) == nil; n++ {
@@ -373,7 +373,7 @@ func (w *whatsappWorld) watch(c whatsappChat, shown *tally, answersAfter int) {
 	})
 }
 
-// awaitFaults waits until everything that was to go wrong has gone wrong.
+// awaitFaults waits until every fault has happened.
 func (w *whatsappWorld) awaitFaults() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), waitLimit)

@@ -29,7 +29,7 @@ type canaries map[string]struct {
 	may   allowance
 }
 
-// TestNothingPrivateLeaks has a whole story happen with values that are easy to find again, and then
+// TestNothingPrivateLeaks has everything happen with values that are easy to find again, and then
 // looks for them where they must not be: in the log at its most talkative, in the figures, and, for
 // what is not to be kept, in every file.
 func TestNothingPrivateLeaks(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"parley/internal/parleytest"
 )
 
-// hidden is a value of the story of verification, and where it may be found all the same.
+// hidden is a value of a verification, and where it may be found all the same.
 type hidden struct {
 	what, value string
 	public      bool // other responses, the stream and webhooks may contain it
@@ -105,7 +105,7 @@ func reportFound(t *testing.T, what, form string, places map[string]string) {
 	}
 }
 
-// verification is the story, and what of it must stay hidden.
+// verification is what happens, and what of it must stay hidden.
 type verification struct {
 	*parleytest.Env
 	customer *customer
@@ -114,7 +114,7 @@ type verification struct {
 	webhook  string
 }
 
-// The numbers of the story.
+// The numbers.
 const (
 	buyer    = "6281388002211"
 	stranger = "6281388002222"
@@ -252,7 +252,7 @@ func (s *verification) page(link string) {
 	}
 }
 
-// mistakes calls the endpoints of the story wrongly, with values that are nobody's business.
+// mistakes calls the endpoints wrongly, with values that are nobody's business.
 func (s *verification) mistakes() {
 	s.T.Helper()
 	wrong := s.hide(hidden{what: "a wrong value", value: "canary-wrong-a9a9"})

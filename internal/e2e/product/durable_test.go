@@ -73,7 +73,7 @@ func TestStopUnderLoad(t *testing.T) {
 }
 
 // TestPendingSurvivesRestart stops the gateway between handing a message to the network and its
-// confirmation: it is sent again under its id, the phone shows it once, and after that it is settled.
+// confirmation: it is sent again under its id, the phone shows it once, and after that it is final.
 func TestPendingSurvivesRestart(t *testing.T) {
 	e := parleytest.Start(t)
 	phone := e.Phone("6281234567890")

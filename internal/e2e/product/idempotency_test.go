@@ -266,8 +266,8 @@ func TestKeysSurviveRestarts(t *testing.T) {
 	expectReplay(t, kept, e.Post(path, body, key("kept")))
 	expectReplay(t, lost, e.Post(path, body, key("lost")))
 
-	forgetAnswer(t, e, "demo", "lost")
-	forgetAnswer(t, e, "*global", "lost")
+	eraseResponse(t, e, "demo", "lost")
+	eraseResponse(t, e, "*global", "lost")
 	again := e.Post(path, body, key("lost")).Expect(http.StatusOK)
 	if !isReplay(again) || again.Text("data.message_id") != lost.Text("data.message_id") || again.Text("data.status") == "PENDING" {
 		t.Errorf("answered %s, and after the loss %v %s", lost.Body, isReplay(again), again.Body)
@@ -301,9 +301,9 @@ func ids(pools string) (list string) {
 	return list
 }
 
-// forgetAnswer leaves a key as a crash between accepting and answering would: stored, without its
+// eraseResponse leaves a key as a crash between accepting and answering would: stored, without its
 // answer.
-func forgetAnswer(t *testing.T, e *parleytest.Env, scope, k string) {
+func eraseResponse(t *testing.T, e *parleytest.Env, scope, k string) {
 	t.Helper()
 	data := e.OpenData()
 	defer data.Close()

@@ -30,7 +30,7 @@ func (n *Network) Drop(ctx context.Context, owns func(parley.ChannelCode) bool) 
 		if w.session.Load() != nil {
 			return fmt.Errorf("drop sandbox channel %s: its session is open", w.code)
 		}
-		n.forget(w)
+		n.unload(w)
 		dropped++
 	}
 	if dropped == 0 {
@@ -49,8 +49,8 @@ func (n *Network) Drop(ctx context.Context, owns func(parley.ChannelCode) bool) 
 	}
 }
 
-// forget removes a world from memory. What still uses it cannot write any more.
-func (n *Network) forget(w *world) {
+// unload removes a world from memory. What still uses it cannot write any more.
+func (n *Network) unload(w *world) {
 	n.mu.Lock()
 	if n.worlds[w.code] == w {
 		delete(n.worlds, w.code)
@@ -80,7 +80,7 @@ func (n *Network) refresh(ctx context.Context, code parley.ChannelCode) error {
 		return w.load(tx)
 	})
 	if replaced {
-		n.forget(w)
+		n.unload(w)
 	}
 	return err
 }

@@ -280,9 +280,9 @@ func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, n
 		if err != nil {
 			return err
 		}
-		tx.OnUnknown(w.forgetPhones)
+		tx.OnUnknown(w.clearPhones)
 		tx.OnCommit(func() {
-			w.forgetPhones()
+			w.clearPhones()
 			w.schedule(p.id, receiptWork|eventWork)
 			for _, queue := range groups { // what it did in them while it was offline
 				w.schedule(queue, eventWork)

@@ -36,8 +36,8 @@ func (c *phoneCache) add(phones []phone) {
 	}
 }
 
-// forgetPhones empties the cache of the session, because a phone was changed or deleted.
-func (w *world) forgetPhones() {
+// clearPhones empties the cache of the session, because a phone was changed or deleted.
+func (w *world) clearPhones() {
 	if s := w.session.Load(); s != nil {
 		s.phones.mu.Lock()
 		defer s.phones.mu.Unlock()

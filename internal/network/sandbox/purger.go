@@ -221,13 +221,13 @@ func (n *Network) sweepWorld(ctx context.Context, world int64, dropped func() bo
 			if dropped() {
 				return nil
 			}
-			forget := func() {
+			clearCaches := func() {
 				for _, w := range n.loaded() {
-					w.forgetPhones()
+					w.clearPhones()
 				}
 			}
-			tx.OnUnknown(forget)
-			tx.OnCommit(forget)
+			tx.OnUnknown(clearCaches)
+			tx.OnCommit(clearCaches)
 			return tx.Do(`DELETE FROM phones WHERE world = $1 AND number > $2 AND number <= $3 AND created_at < $4 AND changed = 0 AND
 				NOT EXISTS (SELECT 1 FROM messages WHERE phone = phones.id) AND NOT EXISTS (SELECT 1 FROM events WHERE phone = phones.id) AND
 				number NOT IN (SELECT m.number FROM groups g JOIN members m ON m.grp = g.id WHERE g.world = phones.world)`,

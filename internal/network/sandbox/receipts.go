@@ -26,7 +26,7 @@ const (
 	// A receipt may overtake the message in the gateway, so an unknown message is reported again. After a few failures each
 	// id is reported alone, so one does not delay the rest. After about half a minute an unknown message is skipped.
 	aloneAfter  = 3
-	giveUpAfter = 20
+	maxFailures = 20
 )
 
 // job is what the session reports about one phone. Only one goroutine works on it at a time.
@@ -382,7 +382,7 @@ func inGroup(e network.Event) bool {
 
 // givesUp reports whether to skip a message that the gateway did not know in many attempts.
 func (s *session) givesUp(j *job, err error) bool {
-	if j.failures < giveUpAfter || !errors.Is(err, parley.ErrNotFound) {
+	if j.failures < maxFailures || !errors.Is(err, parley.ErrNotFound) {
 		return false
 	}
 	s.world.net.log.LogAttrs(s.ctx, slog.LevelWarn, "sandbox: gave up reporting a message that the gateway does not know",

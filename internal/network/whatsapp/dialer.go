@@ -101,14 +101,14 @@ func newDialer(endpoint string, trust *Trust) (*dialer, error) {
 
 // client returns an HTTP client. A non-nil observer sees its connections inside and outside of TLS: a connection can
 // end in either layer.
-func (d *dialer) client(ear *connObserver) *http.Client {
+func (d *dialer) client(observer *connObserver) *http.Client {
 	base := net.Dialer{Timeout: dialTimeout}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		if d.endpoint != "" {
 			address = d.endpoint
 		}
 		c, err := base.DialContext(ctx, network, address)
-		return ear.wrap(c), err
+		return observer.wrap(c), err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext, transport.TLSClientConfig = dial, &tls.Config{}
@@ -116,13 +116,13 @@ func (d *dialer) client(ear *connObserver) *http.Client {
 		transport.Proxy, transport.ForceAttemptHTTP2 = nil, false
 		transport.TLSClientConfig = &tls.Config{RootCAs: d.roots, MinVersion: tls.VersionTLS13}
 	}
-	if ear != nil {
+	if observer != nil {
 		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dial(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
-			return ear.handshake(ctx, c, address, transport.TLSClientConfig)
+			return observer.handshake(ctx, c, address, transport.TLSClientConfig)
 		}
 	}
 	return &http.Client{Transport: transport}

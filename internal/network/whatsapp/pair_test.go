@@ -31,7 +31,7 @@ func (in *inbox) step(s parley.PairingStep) network.Pairing {
 
 func TestPairingByCode(t *testing.T) {
 	w := newWorld(t)
-	w.driver.codeTimeout = patience
+	w.driver.codeTimeout = hang
 	s, in := w.start()
 	must(t, s.PairWithCode(t.Context(), "+62 812-3456-7890"))
 	p := in.step(parley.CodeStep)

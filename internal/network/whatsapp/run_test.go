@@ -236,7 +236,7 @@ func TestTypingEnds(t *testing.T) {
 	}
 	w.driver.typingTimeout = time.Millisecond
 	must(t, s.Typing(t.Context(), friendID, true))
-	deadline := time.After(patience)
+	deadline := time.After(hang)
 	for {
 		typing, err := w.friend.AwaitTyping(within(t))
 		must(t, err)
@@ -407,7 +407,7 @@ func TestDeadConnectionIsPinged(t *testing.T) {
 	watched.handlerCtx, watched.cancelHandlers = context.WithCancel(watched.ctx)
 	t.Cleanup(watched.background.Wait)
 	t.Cleanup(watched.cancel)
-	watched.s.d.pingTimeout = patience
+	watched.s.d.pingTimeout = hang
 	if !watched.ping() {
 		t.Fatal("a live connection does not answer")
 	}

@@ -60,7 +60,7 @@ func (w *world) losesSocket(s *session, m *parley.Message) error {
 // sentSoon sends a message as the outbox does: again while there is no connection.
 func (w *world) sentSoon(s *session, m *parley.Message) *parley.Message {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(hang)
 	for {
 		err := send(s, m)
 		switch {
@@ -401,8 +401,8 @@ func TestSettingsWithoutKeys(t *testing.T) {
 	w.friend.Expect(t, whatsapptest.ID(string(text.ID)))
 }
 
-// TestSettingsDoNotCrowd lets only a few changes of settings wait for one that gets no answer.
-func TestSettingsDoNotCrowd(t *testing.T) {
+// TestSettingsAreBounded lets only a few changes of settings wait for one that gets no answer.
+func TestSettingsAreBounded(t *testing.T) {
 	s := &settingsQueue{slot: make(chan struct{}, 1)}
 	_, err := s.acquire(t.Context())
 	must(t, err)

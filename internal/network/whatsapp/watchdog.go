@@ -33,7 +33,7 @@ type watchdog struct {
 
 // watchWhileSending watches the connection until done is called.
 func (conn *connection) watchWhileSending() (done func()) {
-	conn.mu.Lock() // after it is closed no errand may begin
+	conn.mu.Lock() // after it is closed nothing may begin
 	defer conn.mu.Unlock()
 	w := &conn.watchdog
 	w.mu.Lock()

@@ -22,8 +22,8 @@ import (
 	"parley/internal/network/whatsapp/whatsapptest"
 )
 
-// patience is how long a test waits for something. Only a program that hangs reaches it.
-const patience = 2 * time.Minute
+// hang is how long a test waits for something. Only a program that hangs reaches it.
+const hang = 2 * time.Minute
 
 const (
 	ownerNumber  = "6281234567890"
@@ -169,15 +169,15 @@ func (w *world) paired() (*session, *inbox) {
 	must(w.t, s.Pair(w.t.Context()))
 	w.scan(in, 0)
 	expect(in, 0, func(e network.State) bool { return e.Status == parley.ChannelWorking && e.Phone.Name == "Shop" })
-	w.settled(s)
+	w.awaitSettings(s)
 	return s, in
 }
 
-// settled waits until the session has the account's settings, contacts included.
-func (w *world) settled(s *session) {
+// awaitSettings waits until the session has the account's settings, contacts included.
+func (w *world) awaitSettings(s *session) {
 	w.t.Helper()
 	conn := s.current.Load()
-	deadline := time.After(patience)
+	deadline := time.After(hang)
 	for {
 		version, _, err := conn.client.Store.AppState.GetAppStateVersion(w.t.Context(), string(appstate.WAPatchCriticalUnblockLow))
 		must(w.t, err)
@@ -195,7 +195,7 @@ func (w *world) settled(s *session) {
 
 // within bounds a wait.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), hang)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -306,7 +306,7 @@ func (in *inbox) all() []network.Event {
 // expect waits for an event of a type that matches, after the first skip ones.
 func expect[E network.Event](in *inbox, skip int, match func(E) bool) E {
 	in.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(hang)
 	for {
 		in.mu.Lock()
 		for _, e := range in.events[min(skip, len(in.events)):] {

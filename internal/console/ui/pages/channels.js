@@ -99,11 +99,11 @@ const useChannels = (asked, cursor, about) => useLoad(async () => {
   return { data, meta, about };
 }, [about, now.value - (now.value % every)], { on: ['channel.status'] });
 
-const needsYou = (status) => channelTone[status] === 'bad' || status === 'SCAN_QR_CODE';
+const needsAttention = (status) => channelTone[status] === 'bad' || status === 'SCAN_QR_CODE';
 
 function lead({ statuses }) {
   const all = Object.values(statuses).reduce((sum, n) => sum + n, 0);
-  const n = Object.entries(statuses).reduce((sum, [status, count]) => sum + (needsYou(status) ? count : 0), 0);
+  const n = Object.entries(statuses).reduce((sum, [status, count]) => sum + (needsAttention(status) ? count : 0), 0);
   if (n || !all) return n ? t('attention', { n }) : '';
   const working = statuses.WORKING || 0;
   return working === all ? t('allClear', { n: all }) : t('someWork', { n: working, all: num(all) });

@@ -1,4 +1,4 @@
-// What needs somebody, then how it goes: the first page, and the one to keep open.
+// What needs attention, then how it goes: the first page, and the one to keep open.
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';

@@ -15,9 +15,9 @@ import (
 	"parley"
 )
 
-// TestForget removes a device with everything of it, and nothing of another one. A new device under the same
+// TestRemoveDevice removes a device with everything of it, and nothing of another one. A new device under the same
 // address has nothing of the old one.
-func TestForget(t *testing.T) {
+func TestRemoveDevice(t *testing.T) {
 	s, ours, _ := fresh(t)
 	other := linked(t, s, friend)
 	ctx := t.Context()

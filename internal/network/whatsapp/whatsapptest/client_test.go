@@ -140,8 +140,8 @@ func count[E any](c *client, match func(E) bool) int {
 	return found
 }
 
-// forget drops the events so far, so that the next expect waits for a new one.
-func (c *client) forget() {
+// dropEvents drops the events so far, so that the next expect waits for a new one.
+func (c *client) dropEvents() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = nil
@@ -227,13 +227,13 @@ func newWorld(t testing.TB, friend ...whatsapptest.Option) *world {
 	w.friend = s.Phone("6289876543210", append([]whatsapptest.Option{whatsapptest.Named("Friend")}, friend...)...)
 	w.client = newClient(t, s)
 	w.link = w.client.pair(w.owner)
-	w.settle()
+	w.awaitSettings()
 	return w
 }
 
-// settle waits until the client has fetched all settings and acknowledged everything: what whatsmeow does in
+// awaitSettings waits until the client has fetched all settings and acknowledged everything: what whatsmeow does in
 // the background with its store is not guarded against what a test does to it.
-func (w *world) settle() {
+func (w *world) awaitSettings() {
 	w.t.Helper()
 	expect(w.client, func(e *events.AppStateSyncComplete) bool { return e.Name == appstate.WAPatchRegularLow })
 	if err := w.link.Idle(within(w.t)); err != nil {

@@ -163,14 +163,14 @@ func (c *conn) queue(n waBinary.Node, last bool) {
 }
 
 // write sends queued frames in order until the connection ends.
-func (c *conn) write(seal cipher.AEAD) {
+func (c *conn) write(encrypt cipher.AEAD) {
 	defer c.cancel()
 	for count := uint32(0); ; count++ {
 		next, ok := c.next()
 		if !ok || !c.awaitFlow() {
 			return
 		}
-		if c.writeFrame(seal.Seal(nil, nonce(count), next.plain, nil)) != nil {
+		if c.writeFrame(encrypt.Seal(nil, nonce(count), next.plain, nil)) != nil {
 			return
 		}
 		if next.last {

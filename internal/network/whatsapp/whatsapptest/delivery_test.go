@@ -166,7 +166,7 @@ func TestOfflineQueue(t *testing.T) {
 	for i := range 5 {
 		must[string](t)(w.friend.Send(within(t), w.owner, fmt.Sprint("missed ", i)))
 	}
-	w.client.forget()
+	w.client.dropEvents()
 	if err := w.client.Connect(); err != nil {
 		t.Fatal(err)
 	}

@@ -132,6 +132,6 @@ func TestRefusedUpgrade(t *testing.T) {
 	w.link.End(whatsapptest.Cut)
 	expect[*events.Disconnected](w.client, nil)
 	w.Refuse(0)
-	w.client.forget()
+	w.client.dropEvents()
 	expect[*events.Connected](w.client, nil)
 }

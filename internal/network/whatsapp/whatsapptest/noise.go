@@ -57,12 +57,12 @@ func (r *responder) answer(hello []byte, cert *certificate) ([]byte, *keys.KeyPa
 	if err := r.mixKey(ours, theirs); err != nil {
 		return nil, nil, err
 	}
-	static := r.seal(cert.static.Pub[:])
+	static := r.encrypt(cert.static.Pub[:])
 	if err := r.mixKey(cert.static, theirs); err != nil {
 		return nil, nil, err
 	}
 	out, err := proto.Marshal(&waWa6.HandshakeMessage{ServerHello: &waWa6.HandshakeMessage_ServerHello{
-		Ephemeral: ours.Pub[:], Static: static, Payload: r.seal(cert.chain),
+		Ephemeral: ours.Pub[:], Static: static, Payload: r.encrypt(cert.chain),
 	}})
 	return out, ours, err
 }
@@ -120,7 +120,7 @@ func (r *responder) mixKey(private *keys.KeyPair, public []byte) error {
 	return err
 }
 
-func (r *responder) seal(plain []byte) []byte {
+func (r *responder) encrypt(plain []byte) []byte {
 	sealed := r.key.Seal(nil, nonce(r.count), plain, r.hash)
 	r.count++
 	r.mixHash(sealed)

@@ -19,7 +19,7 @@ import (
 func TestStreamsThatComeBack(t *testing.T) {
 	w := newWorld(t)
 	for _, how := range []whatsapptest.End{whatsapptest.Cut, whatsapptest.Restarted, whatsapptest.Reconnect} {
-		w.client.forget()
+		w.client.dropEvents()
 		w.link.End(how)
 		expect[*events.Connected](w.client, nil)
 		text := fmt.Sprint("after end ", how)
@@ -158,7 +158,7 @@ func TestRefusedLogins(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.client.forget()
+			w.client.dropEvents()
 			w.client.ended = test.refusal.Times == 0
 			w.owner.RefuseLogin(test.refusal)
 			w.link.End(whatsapptest.Cut)

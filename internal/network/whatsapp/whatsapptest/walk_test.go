@@ -10,7 +10,7 @@ import (
 	"parley/internal/network/whatsapp/whatsapptest"
 )
 
-// TestWalk is the smallest whole story: pair, send, receive.
+// TestWalk is the smallest whole walk: pair, send, receive.
 func TestWalk(t *testing.T) {
 	s := whatsapptest.StartTest(t)
 	owner := s.Phone("6281234567890", whatsapptest.Named("Owner"))
