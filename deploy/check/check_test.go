@@ -142,8 +142,8 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// dirOf makes a directory of another user, if we are root. Its path is short enough for a socket.
-func dirOf(t *testing.T, uid int) string {
+// newDir makes a directory of another user, if we are root. Its path is short enough for a socket.
+func newDir(t *testing.T, uid int) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "check-")
 	if err == nil && os.Getuid() == 0 {

@@ -40,7 +40,7 @@ func newPostgres(t *testing.T) *postgres {
 	}
 	uid, _ := strconv.Atoi(owner.Uid)
 	gid, _ := strconv.Atoi(owner.Gid)
-	dir := dirOf(t, uid)
+	dir := newDir(t, uid)
 	p := &postgres{t: t, dir: dir, as: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)},
 		path: filepath.Dir(slices.Max(found)), primary: freePort(t), standby: freePort(t)}
 	for name, text := range map[string]string{

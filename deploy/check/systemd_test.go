@@ -57,7 +57,7 @@ func TestUnitAllowsWhatParleyDoes(t *testing.T) {
 	text := read(t, deploy, "parley.service")
 	allowed := allowedCalls(t, text)
 
-	dir := dirOf(t, nobody)
+	dir := newDir(t, nobody)
 	trace, data := filepath.Join(dir, "trace"), filepath.Join(dir, "data")
 	calls := func(command ...string) *exec.Cmd {
 		cmd := exec.Command("strace", append([]string{"-f", "-qq", "-A", "-s", "0", "-o", trace, parley(t)}, command...)...)

@@ -160,7 +160,7 @@ func (s *server) openListener() error {
 	if s.listener, err = listen(s.cfg); err != nil {
 		return err
 	}
-	s.url = urlOf(s.listener, shown != nil)
+	s.url = listenerURL(s.listener, shown != nil)
 	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // requests may not name our own port, even where loopback is allowed
 	s.connections = s.limitConnections(s.listener)
 	s.listener = secured(s.connections, shown)

@@ -60,7 +60,7 @@ func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress fu
 	snapshot, devices := filepath.Join(scratch, backupDatabase), filepath.Join(scratch, backupWhatsApp)
 
 	_, rest := d.mediaFiles() // an estimate
-	database, keys := from.size, sizeOf(d.WhatsApp())
+	database, keys := from.size, fileSize(d.WhatsApp())
 	// The databases are written twice: into the snapshots and into the file.
 	total := 2*(database+keys) + rest
 	if err := from.copy(ctx, snapshot, func(done, of int64) {
@@ -91,8 +91,8 @@ func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress fu
 	return nil
 }
 
-// sizeOf is the size of a file, or zero if it does not exist.
-func sizeOf(path string) int64 {
+// fileSize is the size of a file, or zero if it does not exist.
+func fileSize(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
 		return 0
@@ -236,7 +236,7 @@ func (s *server) checkRoom(ctx context.Context) error {
 	if s.cfg.freeDisk != nil {
 		freeDisk = s.cfg.freeDisk
 	}
-	need := 2*(size+sizeOf(s.cfg.DataDir.WhatsApp())) + files + backupReserve
+	need := 2*(size+fileSize(s.cfg.DataDir.WhatsApp())) + files + backupReserve
 	if free := freeDisk(string(s.cfg.DataDir)); free < need {
 		return parley.Errorf(parley.Unavailable, "There is no room for a backup on the server: it needs %s, and %s are free. "+
 			"Free some space, or write it elsewhere with: parley backup FILE", doctor.Size(need), doctor.Size(free))
@@ -307,7 +307,7 @@ func BackupOffline(ctx context.Context, dir Dir, log *slog.Logger, w io.Writer, 
 		return err
 	}
 	wal := dir.Database() + "-wal"
-	from := snapshot{size: sizeOf(dir.Database()) + sizeOf(wal)}
+	from := snapshot{size: fileSize(dir.Database()) + fileSize(wal)}
 	from.copy = func(ctx context.Context, to string, progress func(done, total int64)) error {
 		if err := copyRaw(dir.Database(), to); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-func modeOf(t *testing.T, path string) os.FileMode {
+func fileMode(t *testing.T, path string) os.FileMode {
 	t.Helper()
 	info, err := os.Stat(path)
 	if err != nil {
@@ -25,7 +25,7 @@ func TestPrepareMakesAPrivateDirectory(t *testing.T) {
 	if err := dir.Prepare(quiet); err != nil {
 		t.Fatal(err)
 	}
-	if mode := modeOf(t, string(dir)); mode != 0o700 {
+	if mode := fileMode(t, string(dir)); mode != 0o700 {
 		t.Errorf("mode %04o, want 0700", mode)
 	}
 }
@@ -41,10 +41,10 @@ func TestPrepareTightensOwnFiles(t *testing.T) {
 	if err := dir.Prepare(slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 		t.Fatal(err)
 	}
-	if mode := modeOf(t, string(dir)); mode != 0o700 {
+	if mode := fileMode(t, string(dir)); mode != 0o700 {
 		t.Errorf("the directory has mode %04o, want 0700", mode)
 	}
-	if mode := modeOf(t, dir.Database()); mode != 0o600 {
+	if mode := fileMode(t, dir.Database()); mode != 0o600 {
 		t.Errorf("the database has mode %04o, want 0600", mode)
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != 2 {
@@ -62,7 +62,7 @@ func TestPrepareRejectsOtherFiles(t *testing.T) {
 	if _, ok := errors.AsType[*ConfigError](err); !ok {
 		t.Errorf("error %v, want a ConfigError", err)
 	}
-	if mode := modeOf(t, string(dir)); mode != 0o755 {
+	if mode := fileMode(t, string(dir)); mode != 0o755 {
 		t.Errorf("mode %04o, want the 0755 that it had", mode)
 	}
 }

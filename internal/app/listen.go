@@ -48,7 +48,7 @@ func freeNear(address string) string {
 	return net.JoinHostPort(host, "0")
 }
 
-func urlOf(l net.Listener, secure bool) string {
+func listenerURL(l net.Listener, secure bool) string {
 	at := l.Addr().(*net.TCPAddr).AddrPort()
 	host := at.Addr().Unmap()
 	if host.IsUnspecified() {

@@ -28,7 +28,7 @@ func TestListenNamesAFreePort(t *testing.T) {
 	l.Close()
 }
 
-func TestURLOf(t *testing.T) {
+func TestListenerURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:0": "http://127.0.0.1:",
 		"0.0.0.0:0":   "http://127.0.0.1:",
@@ -38,10 +38,10 @@ func TestURLOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := urlOf(l, false); !strings.HasPrefix(got, want) || strings.HasSuffix(got, ":0") {
+		if got := listenerURL(l, false); !strings.HasPrefix(got, want) || strings.HasSuffix(got, ":0") {
 			t.Errorf("%s: %s, want %s…", address, got, want)
 		}
-		if got := urlOf(l, true); !strings.HasPrefix(got, "https://") {
+		if got := listenerURL(l, true); !strings.HasPrefix(got, "https://") {
 			t.Errorf("%s with TLS: %s", address, got)
 		}
 		l.Close()

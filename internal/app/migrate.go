@@ -103,7 +103,7 @@ func (d Dir) copyBefore(ctx context.Context, log *slog.Logger) (string, error) {
 	if before, _, err := store.Version(ctx, copied); err == nil && before < at {
 		return copied, nil // an interrupted migration left this copy
 	}
-	size := sizeOf(d.Database()) + sizeOf(d.Database()+"-wal")
+	size := fileSize(d.Database()) + fileSize(d.Database()+"-wal")
 	if free := doctor.FreeDisk(string(d)); free < size {
 		return "", &DataError{fmt.Sprintf("The database %s must be migrated from version %d to %d, and there is no room for a copy of it: "+
 			"it takes %d MiB, %d MiB are free. Nothing was changed. Free some space, then start again.",

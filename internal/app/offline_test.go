@@ -189,7 +189,7 @@ func backedUpVersion(t *testing.T, dir Dir) (at int, err error) {
 		return 0, err
 	}
 	copied := filepath.Join(t.TempDir(), "parley.db")
-	if err := os.WriteFile(copied, fileOf(t, &backup, "parley.db"), 0o600); err != nil {
+	if err := os.WriteFile(copied, readFromBackup(t, &backup, "parley.db"), 0o600); err != nil {
 		return 0, err
 	}
 	at, _, err = store.Version(t.Context(), copied)
@@ -319,7 +319,7 @@ func TestMovedFile(t *testing.T) {
 	start(t, Config{DataDir: dir, Log: quiet}).end(t)
 }
 
-func fileOf(t *testing.T, backup io.Reader, name string) []byte {
+func readFromBackup(t *testing.T, backup io.Reader, name string) []byte {
 	t.Helper()
 	for files := tar.NewReader(backup); ; {
 		head, err := files.Next()
@@ -355,7 +355,7 @@ func TestBackupOfADamagedDatabase(t *testing.T) {
 	if err := BackupOffline(t.Context(), dir, quiet, &backup, func(int64, int64) {}); err != nil {
 		t.Fatal(err)
 	}
-	if in := fileOf(t, &backup, "parley.db"); !bytes.Equal(in, damaged) {
+	if in := readFromBackup(t, &backup, "parley.db"); !bytes.Equal(in, damaged) {
 		t.Errorf("the backup has %d bytes", len(in))
 	}
 }

@@ -39,16 +39,16 @@ type File struct {
 // New returns a file to serve. The cache is Revalidate or Immutable.
 func New(contentType, cache string, body []byte) *File {
 	compressed := sync.OnceValue(func() []byte { return gzipped(body) })
-	return &File{contentType, cache, tagOf(body), func() []byte { return body }, compressed}
+	return &File{contentType, cache, newTag(body), func() []byte { return body }, compressed}
 }
 
 // NewCompressed is New for a file that is embedded as gzip because it is large.
 func NewCompressed(contentType, cache string, compressed []byte) *File {
 	body := sync.OnceValue(func() []byte { return mustUnzip(compressed) })
-	return &File{contentType, cache, tagOf(compressed), body, func() []byte { return compressed }}
+	return &File{contentType, cache, newTag(compressed), body, func() []byte { return compressed }}
 }
 
-func tagOf(b []byte) string {
+func newTag(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:8])
 }

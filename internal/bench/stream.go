@@ -164,7 +164,7 @@ func readStream(in *bufio.Reader, mark []byte) ([]time.Duration, error) {
 		}
 		last = seq
 		if bytes.Contains(event, mark) {
-			age, err := ageOf(event)
+			age, err := eventAge(event)
 			if err != nil {
 				return ages, err
 			}

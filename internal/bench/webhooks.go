@@ -135,7 +135,7 @@ func newReceiver() *receiver {
 		body, err := io.ReadAll(req.Body)
 		var age time.Duration
 		if err == nil {
-			age, err = ageOf(body)
+			age, err = eventAge(body)
 		}
 		r.add(req.Header.Get("Webhook-Id"), age, err)
 		w.WriteHeader(http.StatusNoContent)
@@ -159,8 +159,8 @@ func (r *receiver) add(id string, age time.Duration, err error) {
 	}
 }
 
-// ageOf is the time since an event's own timestamp.
-func ageOf(event []byte) (time.Duration, error) {
+// eventAge is the time since an event's own timestamp.
+func eventAge(event []byte) (time.Duration, error) {
 	_, rest, _ := bytes.Cut(event, []byte(`"timestamp":"`))
 	stamp, _, ok := bytes.Cut(rest, []byte(`"`))
 	if !ok {

@@ -52,7 +52,7 @@ func (e *Engine) attempt(ctx context.Context, w *parley.Webhook, j *job) (Attemp
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	a := Attempt{RequestID: requestIDOf(&j.event), At: time.Now()}
+	a := Attempt{RequestID: toRequestID(&j.event), At: time.Now()}
 	req, err := e.newRequest(limited, w, &j.Delivery, &j.event, keys, a.At)
 	a = e.exchange(client, req, err, cancel, a)
 	if a.Code == 0 && ctx.Err() != nil {
@@ -202,8 +202,8 @@ func afterAttempt(j job, a Attempt, now time.Time) parley.Delivery {
 }
 
 func (e *Engine) logAttempt(r *result, a *Attempt, wasBroken bool) {
-	host, webhook := hostOf(r.url), r.webhook.ID
-	attrs := []any{"delivery", r.delivery.ID, "event", r.delivery.EventID, "host", cmp.Or(host, hostOf(r.delivery.URL)),
+	host, webhook := toHost(r.url), r.webhook.ID
+	attrs := []any{"delivery", r.delivery.ID, "event", r.delivery.EventID, "host", cmp.Or(host, toHost(r.delivery.URL)),
 		"request_id", a.RequestID, "code", a.Code, "took", a.Took.Round(time.Millisecond).String()}
 	if webhook != "" {
 		attrs = append(attrs, "webhook", webhook)
@@ -228,7 +228,7 @@ func (e *Engine) logAttempt(r *result, a *Attempt, wasBroken bool) {
 	}
 }
 
-func hostOf(address string) string {
+func toHost(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""

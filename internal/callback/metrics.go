@@ -67,7 +67,7 @@ func (m *metrics) lostEvents(store Store) (lost int64) {
 	return lost
 }
 
-func kindOf(d *parley.Delivery) string {
+func deliveryKind(d *parley.Delivery) string {
 	if d.Webhook == "" {
 		return "callback"
 	}
@@ -79,7 +79,7 @@ func (m *metrics) attempted(before, after *parley.Delivery, a *Attempt) {
 	if a.Succeeded() {
 		outcome = "ok"
 	}
-	m.attempts.WithLabelValues(kindOf(after), outcome).Inc()
+	m.attempts.WithLabelValues(deliveryKind(after), outcome).Inc()
 	if before.TriedAt.IsZero() {
 		m.toFirst.Observe(max(0, a.At.Sub(after.CreatedAt).Seconds()))
 	}
@@ -88,6 +88,6 @@ func (m *metrics) attempted(before, after *parley.Delivery, a *Attempt) {
 
 func (m *metrics) finished(d *parley.Delivery) {
 	if d.State != parley.DeliveryWaiting {
-		m.outcomes.WithLabelValues(kindOf(d), d.State.String()).Inc()
+		m.outcomes.WithLabelValues(deliveryKind(d), d.State.String()).Inc()
 	}
 }

@@ -144,9 +144,9 @@ func (e *Engine) LastRequest(ctx context.Context, w parley.Webhook, d parley.Del
 	return req, nil
 }
 
-// requestIDOf is the X-Request-Id of a delivery: that of the request that sent the event's message, else a new one. It is
+// toRequestID is the X-Request-Id of a delivery: that of the request that sent the event's message, else a new one. It is
 // in the logs of both sides.
-func requestIDOf(event *parley.Event) string {
+func toRequestID(event *parley.Event) string {
 	if event.Message != nil && event.Message.Request != "" {
 		return event.Message.Request
 	}

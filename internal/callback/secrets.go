@@ -228,7 +228,7 @@ func Reencrypt(stored parley.SigningSecret, from, to *encrypt.Keyring) (parley.S
 // SecretContext binds an encrypted secret to its owner.
 func SecretContext(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
 
-func keyOf(secret string) ([]byte, error) {
+func keyFromSecret(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil || len(key) == 0 {
@@ -288,7 +288,7 @@ func (k Keys) sign(data []byte) (string, error) {
 	}
 	signatures := make([]string, len(secrets))
 	for i, secret := range secrets {
-		key, err := keyOf(secret)
+		key, err := keyFromSecret(secret)
 		if err != nil {
 			return "", err
 		}

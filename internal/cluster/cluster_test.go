@@ -159,7 +159,7 @@ func testBalance(t *testing.T, address string) {
 		return owned(a)+owned(b)+owned(c) == cluster.Shards
 	})
 	for i := range cluster.Shards { // the owner is the same for all
-		key := keyOf(i)
+		key := keyOnShard(i)
 		own := 0
 		for _, n := range []*node{a, b, c} {
 			if n.Owns(key) {
@@ -189,8 +189,8 @@ func testBalance(t *testing.T, address string) {
 	}
 }
 
-// keyOf is a key of a shard.
-func keyOf(shard int) string {
+// keyOnShard is a key of a shard.
+func keyOnShard(shard int) string {
 	for i := 0; ; i++ {
 		key := string(rune('a'+i%26)) + string(rune('0'+i/26%75)) + string(rune('0'+i/26/75))
 		if cluster.ShardOf(key) == shard {

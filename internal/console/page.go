@@ -115,7 +115,7 @@ func (c *Console) viewFor(hr *http.Request, role parley.Role) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := view{Build: assets.build, Lang: languageOf(hr), Theme: themes[0], Band: "plain", Title: "Parley"}
+	v := view{Build: assets.build, Lang: requestLanguage(hr), Theme: themes[0], Band: "plain", Title: "Parley"}
 	if theme := cookieValue(hr, "theme"); slices.Contains(themes, theme) {
 		v.Theme = theme
 	}
@@ -137,7 +137,7 @@ func (c *Console) viewFor(hr *http.Request, role parley.Role) (view, error) {
 	return v, nil
 }
 
-func languageOf(hr *http.Request) string {
+func requestLanguage(hr *http.Request) string {
 	if language := cookieValue(hr, "lang"); slices.Contains(languages, language) {
 		return language
 	}

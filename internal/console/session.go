@@ -44,7 +44,7 @@ var errSignedOut = parley.Errorf(parley.Unauthenticated,
 func (c *Console) session(ctx context.Context, hr *http.Request) (parley.Ticket, error) {
 	hash := api.ForwardedTicket(ctx)
 	if hash == nil {
-		secret := secretOf(hr)
+		secret := requestSecret(hr)
 		if secret == "" {
 			return parley.Ticket{}, errSignedOut
 		}
@@ -70,7 +70,7 @@ func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	err = c.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, until, c.useOf(hr, now)) })
 	switch {
 	case err == nil:
-		setSession(w, hr, secretOf(hr))
+		setSession(w, hr, requestSecret(hr))
 	case !errors.Is(err, parley.ErrNotFound) && ctx.Err() == nil: // the session ended just now, or the caller left
 		c.config.Log.Warn("cannot extend a console session", "error", err)
 	}
@@ -223,7 +223,7 @@ func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) error {
 }
 
 func (c *Console) endSession(ctx context.Context, tx *store.Tx, w http.ResponseWriter, hr *http.Request, now time.Time) error {
-	secret := secretOf(hr)
+	secret := requestSecret(hr)
 	if secret == "" {
 		return nil
 	}
@@ -281,7 +281,7 @@ func setSession(w http.ResponseWriter, hr *http.Request, secret string) {
 	http.SetCookie(w, newCookie(name, secret, int(sessionLife.Seconds())))
 }
 
-func secretOf(hr *http.Request) string {
+func requestSecret(hr *http.Request) string {
 	if c, err := hr.Cookie(secureCookie); err == nil {
 		return c.Value
 	}

@@ -39,7 +39,7 @@ func (s Source) writeWebhooks(ctx context.Context, b *strings.Builder) error {
 
 func (s Source) webhook(ctx context.Context, w parley.Webhook) (webhookRow, error) {
 	row := webhookRow{
-		ID: w.ID, Host: hostOf(w.URL), Channel: scrub(string(w.Channel)), Events: append([]parley.EventType{}, w.Types...), State: "on",
+		ID: w.ID, Host: toHost(w.URL), Channel: scrub(string(w.Channel)), Events: append([]parley.EventType{}, w.Types...), State: "on",
 		OffSince: orNil(w.DisabledAt), Reason: scrub(w.Reason), FailingSince: orNil(w.FailingSince), Failures: w.Failures,
 	}
 	switch {
@@ -56,7 +56,7 @@ func (s Source) webhook(ctx context.Context, w parley.Webhook) (webhookRow, erro
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {
 		errs[2] = err
 	}
-	row.LastProblem = kindOf(oldest.Problem)
+	row.LastProblem = problemKind(oldest.Problem)
 	return row, errors.Join(errs[:]...)
 }
 
@@ -97,7 +97,7 @@ func (s Source) writeDeliveries(ctx context.Context, b *strings.Builder) error {
 		all.ByState[state.String()], errs = total, append(errs, err)
 		for _, d := range newest {
 			if d.Problem != "" {
-				all.LastFailures = append(all.LastFailures, failureOf(d))
+				all.LastFailures = append(all.LastFailures, toFailure(d))
 			}
 		}
 	}
@@ -106,13 +106,13 @@ func (s Source) writeDeliveries(ctx context.Context, b *strings.Builder) error {
 	return errors.Join(writeJSON(b, all), errors.Join(errs...))
 }
 
-func failureOf(d parley.Delivery) failure {
+func toFailure(d parley.Delivery) failure {
 	f := failure{
 		Delivery: d.ID, Webhook: d.Webhook, Type: d.Type, Channel: scrub(string(d.Channel)), State: d.State.String(),
-		Attempts: d.Attempts, At: orNil(d.TriedAt), Status: d.Code, Problem: kindOf(d.Problem),
+		Attempts: d.Attempts, At: orNil(d.TriedAt), Status: d.Code, Problem: problemKind(d.Problem),
 	}
 	if d.Webhook == "" {
-		f.Host = hostOf(d.URL)
+		f.Host = toHost(d.URL)
 	}
 	return f
 }
@@ -127,7 +127,7 @@ func (f failure) when() time.Time {
 // kinds match the first word of a problem. The rest is for the owner of the address.
 var kinds = regexp.MustCompile(`^[a-z_]+`)
 
-func kindOf(problem string) string {
+func problemKind(problem string) string {
 	if problem == "" {
 		return ""
 	}

@@ -18,7 +18,7 @@ func scrub(sentence string) string {
 	sentence = addresses.ReplaceAllStringFunc(sentence, func(found string) string {
 		address := strings.TrimRight(found, ".,;:!?)")
 		scheme, _, _ := strings.Cut(address, "://")
-		return scheme + "://" + hostOf(address) + found[len(address):]
+		return scheme + "://" + toHost(address) + found[len(address):]
 	})
 	sentence = tokens.ReplaceAllString(sentence, "[secret]")
 	return scrubNumbers(sentence)
@@ -44,8 +44,8 @@ func maskNumber(number string) string {
 	return "…" + number[max(0, len(number)-shownDigits):]
 }
 
-// hostOf is the host and port of an address. The rest may contain secrets.
-func hostOf(address string) string {
+// toHost is the host and port of an address. The rest may contain secrets.
+func toHost(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return "unknown"

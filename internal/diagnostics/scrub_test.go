@@ -26,12 +26,12 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-func TestKindOf(t *testing.T) {
+func TestProblemKind(t *testing.T) {
 	for problem, want := range map[string]string{
 		"": "", "dns: The host name could not be looked up.": "dns", "http_status: The server answered 500.": "http_status",
 		"Something else: here": "other", "gone": "other", "https://example.com": "other",
 	} {
-		if got := kindOf(problem); got != want {
+		if got := problemKind(problem); got != want {
 			t.Errorf("%q is %q, want %q", problem, got, want)
 		}
 	}

@@ -425,7 +425,7 @@ func (g *Gateway) Activity() (<-chan Activity, func()) {
 	return g.activity.Subscribe(buffer)
 }
 
-func activityOf(m *parley.Message) Activity {
+func toActivity(m *parley.Message) Activity {
 	act := Activity{At: m.UpdatedAt, Channel: m.Channel, Contact: m.Chat, FromMe: m.FromMe, ID: m.ID, Status: m.Status, Failure: m.Failure}
 	if m.Content != nil {
 		act.Kind, act.Text = m.Content.Kind(), m.Content.Text()

@@ -92,7 +92,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		return nil
 	}
 	a.g.metrics.received.Inc()
-	a.g.activity.Publish(activityOf(&m))
+	a.g.activity.Publish(toActivity(&m))
 	return nil
 }
 

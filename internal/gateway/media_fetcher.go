@@ -177,7 +177,7 @@ func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
 		f.fail(ctx, one, fmt.Sprintf("It is larger than %d MiB, which is the limit.", media.MaxInbound>>20))
 	case network.ClassOf(err) == network.Permanent:
 		f.g.Log.Warn("a file cannot be fetched", "channel", one.Channel, "message", seq, "error", err)
-		f.fail(ctx, one, refusalOf(err))
+		f.fail(ctx, one, toRefusal(err))
 	default:
 		f.delay(ctx, one, err)
 	}
@@ -197,8 +197,8 @@ func (f *mediaFetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley
 	return f.g.Media.Receive(ctx, one.Channel, one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
 }
 
-// refusalOf is why the network refuses a file, in a sentence.
-func refusalOf(err error) string {
+// toRefusal is why the network refuses a file, in a sentence.
+func toRefusal(err error) string {
 	if e, ok := errors.AsType[*network.Error](err); ok && e.Failure.Message != "" {
 		return e.Failure.Message
 	}

@@ -258,6 +258,6 @@ func (g *Gateway) statusChanged(m *parley.Message) {
 	}
 	g.metrics.statusChanged(m)
 	if g.activity.HasSubscribers() {
-		g.activity.Publish(activityOf(m))
+		g.activity.Publish(toActivity(m))
 	}
 }

@@ -124,16 +124,16 @@ func chatID(text string) (parley.ContactID, error) {
 	return parley.ContactOf(number), nil
 }
 
-// fieldOf is the API's field for a chat.
-func fieldOf(chat parley.ContactID) string {
+// toField is the API's field for a chat.
+func toField(chat parley.ContactID) string {
 	if chat.IsGroup() {
 		return "group_id"
 	}
 	return "contact_id"
 }
 
-// queryOf makes a query of names and values in turns, without those that are empty.
-func queryOf(pairs ...string) url.Values {
+// newQuery makes a query of names and values in turns, without those that are empty.
+func newQuery(pairs ...string) url.Values {
 	q := url.Values{}
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {
@@ -168,7 +168,7 @@ type listChatsOut struct {
 
 func (t *tools) listChats(ctx context.Context, in listChatsIn) (out listChatsOut, err error) {
 	out.Chats = []chatRow{}
-	r, err := t.ofChannel(in.Channel).Get(ctx, "/api/chat", queryOf("limit", within(in.Limit, 20, 100), "offset",
+	r, err := t.ofChannel(in.Channel).Get(ctx, "/api/chat", newQuery("limit", within(in.Limit, 20, 100), "offset",
 		strconv.Itoa(max(in.Offset, 0))), &out.Chats)
 	if err == nil {
 		out.Total = r.Meta.Total
@@ -202,9 +202,9 @@ func (t *tools) history(ctx context.Context, channel string, chat parley.Contact
 	var records []apiMessage
 	var err error
 	if t.config.Admin {
-		_, err = t.config.API.Get(ctx, "/api/manage/messages", queryOf("channel", channel, "contact", string(chat), "limit", limit), &records)
+		_, err = t.config.API.Get(ctx, "/api/manage/messages", newQuery("channel", channel, "contact", string(chat), "limit", limit), &records)
 	} else {
-		_, err = t.ofChannel(channel).Get(ctx, "/api/chat/detail", queryOf(fieldOf(chat), string(chat), "limit", limit), &records)
+		_, err = t.ofChannel(channel).Get(ctx, "/api/chat/detail", newQuery(toField(chat), string(chat), "limit", limit), &records)
 	}
 	return views(records, chat), err
 }
@@ -234,7 +234,7 @@ func (t *tools) searchMessages(ctx context.Context, in searchIn) (messagesOut, e
 	if t.config.Admin {
 		path = "/api/manage/messages"
 	}
-	query := queryOf("channel", in.Channel, "text", in.Text, "contact", in.Contact, "direction", in.Direction, "status", in.Status,
+	query := newQuery("channel", in.Channel, "text", in.Text, "contact", in.Contact, "direction", in.Direction, "status", in.Status,
 		"after", in.Since, "before", in.Until, "limit", within(in.Limit, 20, 100), "cursor", in.Cursor)
 	var records []apiMessage
 	r, err := api.Get(ctx, path, query, &records)
@@ -266,7 +266,7 @@ type healthOut struct {
 func (t *tools) channelHealth(ctx context.Context, in healthIn) (out healthOut, err error) {
 	out.Channels = []health{}
 	if t.config.Admin && in.Channel == "" {
-		r, err := t.config.API.Get(ctx, client.Path("channels"), queryOf("limit", "50", "sort", "attention"), &out.Channels)
+		r, err := t.config.API.Get(ctx, client.Path("channels"), newQuery("limit", "50", "sort", "attention"), &out.Channels)
 		if err == nil {
 			out.Total = r.Meta.Total
 		}
@@ -306,7 +306,7 @@ func (t *tools) sendMessage(ctx context.Context, in sendIn) (out sendOut, err er
 			return out, err
 		}
 	}
-	body := map[string]string{fieldOf(chat): string(chat), "message": in.Text}
+	body := map[string]string{toField(chat): string(chat), "message": in.Text}
 	if in.ReplyTo != "" {
 		body["reply_to"] = in.ReplyTo
 	}
@@ -369,7 +369,7 @@ func (t *tools) waitForReply(ctx context.Context, in waitIn) (waitOut, error) {
 		ids = api.Spellings(ctx, string(chat))
 	}
 	// The stream begins before the history is read, so nothing is missed in between.
-	resp, err := api.Events(ctx, path, queryOf("channel", in.Channel, "types", string(parley.MessageReceived)), "")
+	resp, err := api.Events(ctx, path, newQuery("channel", in.Channel, "types", string(parley.MessageReceived)), "")
 	if err != nil {
 		return waitOut{}, err
 	}

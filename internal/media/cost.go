@@ -37,7 +37,7 @@ func (c cost) isTooHigh() bool {
 	return c.memory > maxDecode || c.scans > maxScans || c.visits > maxVisits
 }
 
-func costOf(r io.ReadSeeker, kind string, size image.Point) (cost, error) {
+func measureCost(r io.ReadSeeker, kind string, size image.Point) (cost, error) {
 	if err := rewind(r); err != nil {
 		return cost{}, err
 	}

@@ -113,7 +113,7 @@ func TestLargePhotos(t *testing.T) {
 // TestCostIsNoLess compares what is expected with what decoders allocate, for each way in which they do.
 func TestCostIsNoLess(t *testing.T) {
 	const side = 1500
-	interlacedGIF := gifOf(t, image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Black, color.White}))
+	interlacedGIF := toGIF(t, image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Black, color.White}))
 	interlacedGIF[bytes.IndexByte(interlacedGIF[13:], ',')+13+9] |= 0x40 // in the last byte of the frame's descriptor
 	webp := func(args ...string) []byte {
 		return ffmpeg(t, "a.webp", append([]string{"-f", "lavfi", "-i", "testsrc2=size=1500x1500,format=yuva420p", "-frames:v", "1"},
@@ -144,7 +144,7 @@ func TestCostIsNoLess(t *testing.T) {
 			}
 			want = w.memory()
 		} else {
-			c, err := costOf(bytes.NewReader(data), kind, image.Pt(side, side))
+			c, err := measureCost(bytes.NewReader(data), kind, image.Pt(side, side))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +259,7 @@ func TestDecodingIsBrokenOff(t *testing.T) {
 // TestSlowPicture goes without a thumbnail when it takes too long to decode.
 func TestSlowPicture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		file := &hooked{Reader: bytes.NewReader(jpegOf(t, halves(300, 200))), rewinds: decodedAfter,
+		file := &hooked{Reader: bytes.NewReader(toJPEG(t, halves(300, 200))), rewinds: decodedAfter,
 			onRead: func() { time.Sleep(2 * decodeTimeout) }}
 		var m parley.Media
 		if err := describePicture(t.Context(), file, "image/jpeg", &m); err != nil || m.Width != 300 || m.Height != 200 ||
@@ -344,7 +344,7 @@ func TestStrangersUseNoSlot(t *testing.T) {
 	occupy(l.decoding)
 	occupy(l.working)
 	for name, data := range map[string][]byte{
-		"a.png": pngOf(t, halves(30, 20)), "a.jpg": jpegOf(t, halves(30, 20)),
+		"a.png": toPNG(t, halves(30, 20)), "a.jpg": toJPEG(t, halves(30, 20)),
 		"a.webp": ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=30x20", "-frames:v", "1"),
 	} {
 		m, err := l.Store(t.Context(), "demo", data, name)
@@ -364,7 +364,7 @@ func TestStrangersUseNoSlot(t *testing.T) {
 
 // TestLargeFilesAreNotLookedAt: a picture that is larger than one that may be sent as such is just a file.
 func TestLargeFilesAreNotLookedAt(t *testing.T) {
-	data := append(pngOf(t, halves(30, 20)), make([]byte, maxImage)...)
+	data := append(toPNG(t, halves(30, 20)), make([]byte, maxImage)...)
 	if m, err := described(t, open(t), data); err != nil || m.Size != int64(len(data)) || m.MIME != "image/png" || m.Width != 0 ||
 		m.Thumbnail != nil {
 		t.Errorf("%+v, %v", m, err)

@@ -39,7 +39,7 @@ func TestFullDiskLeavesNoFile(t *testing.T) {
 		if _, ok := errors.AsType[*Error](err); ok {
 			t.Errorf("%s: the caller gets %q", name, err)
 		}
-		if files := filesOf(t, l); len(files) != 0 {
+		if files := listFiles(t, l); len(files) != 0 {
 			t.Errorf("%s: left behind: %v", name, files)
 		}
 	}

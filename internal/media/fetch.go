@@ -189,8 +189,8 @@ func wrongType(src Source, kind, wanted string) *Error {
 // maxName bounds a file's name in bytes, extension included: most file systems accept 255.
 const maxName = 200
 
-// nameOf prefers the caller's name, then the server's, then the one in the URL, with an extension that fits.
-func nameOf(given string, resp *http.Response, kind string) string {
+// chooseName prefers the caller's name, then the server's, then the one in the URL, with an extension that fits.
+func chooseName(given string, resp *http.Response, kind string) string {
 	if name := safeName(given); name != "" {
 		return name
 	}

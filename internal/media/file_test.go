@@ -41,7 +41,7 @@ func TestVideo(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	base := serve(t, map[string][]byte{"/mkv": film("a.mkv", "-c:v", "mpeg4"), "/png": pngOf(t, halves(2, 2)), "/m4a": tone(t, "a.m4a", 1)})
+	base := serve(t, map[string][]byte{"/mkv": film("a.mkv", "-c:v", "mpeg4"), "/png": toPNG(t, halves(2, 2)), "/m4a": tone(t, "a.m4a", 1)})
 	for path, says := range map[string]string{"/mkv": "gives video/x-matroska, not a video. Send the address of an MP4",
 		"/png": "gives image/png", "/m4a": "gives audio/mp4", "/no": "404"} {
 		_, err := l.Video(t.Context(), Source{URL: base + path})
@@ -92,7 +92,7 @@ func TestFile(t *testing.T) {
 }
 
 func TestFileDescribesPictures(t *testing.T) {
-	base := serve(t, map[string][]byte{"/a.png": pngOf(t, halves(30, 20)), "/huge.png": hugePNG(t)})
+	base := serve(t, map[string][]byte{"/a.png": toPNG(t, halves(30, 20)), "/huge.png": hugePNG(t)})
 	l := open(t)
 	if m, err := l.File(t.Context(), Source{URL: base + "/a.png"}); err != nil || m.Width != 30 || m.Height != 20 || m.Thumbnail == nil {
 		t.Errorf("%+v, %v", m, err)
@@ -160,11 +160,11 @@ func TestSniff(t *testing.T) {
 
 // Whatever a file begins with, and whatever it claims to be, telling what it is ends well.
 func FuzzSniff(f *testing.F) {
-	for _, data := range [][]byte{pngOf(f, halves(4, 4)), jpegOf(f, halves(4, 4)), gifOf(f, halves(4, 4)), []byte("OggS"),
+	for _, data := range [][]byte{toPNG(f, halves(4, 4)), toJPEG(f, halves(4, 4)), toGIF(f, halves(4, 4)), []byte("OggS"),
 		[]byte("RIFF\x00\x00\x00\x00WEBPVP8X"), []byte("\x00\x00\x00\x20ftypM4A ")} {
 		f.Add(data)
 	}
-	f.Add(withOrientation(jpegOf(f, halves(4, 4)), 6, binary.BigEndian))
+	f.Add(withOrientation(toJPEG(f, halves(4, 4)), 6, binary.BigEndian))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		kind := sniff(data[:min(len(data), sniffLen)])
 		if path.Dir(bare(kind)) == "." {

@@ -35,8 +35,8 @@ func open(t *testing.T) *Library {
 	return l
 }
 
-// pathOf is the path of a file in a library without a bucket.
-func pathOf(t *testing.T, l *Library, key string) string {
+// filePath is the path of a file in a library without a bucket.
+func filePath(t *testing.T, l *Library, key string) string {
 	t.Helper()
 	name, err := storedName(key)
 	if err != nil {
@@ -66,8 +66,8 @@ func serveFunc(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// filesOf lists all files under a library, temporary ones too.
-func filesOf(t *testing.T, l *Library) (files []string) {
+// listFiles lists all files under a library, temporary ones too.
+func listFiles(t *testing.T, l *Library) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(l.dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -89,7 +89,7 @@ func mustRefuse(t *testing.T, l *Library, err error, says string) {
 	} else if !strings.Contains(err.Error(), says) || !strings.HasSuffix(err.Error(), ".") {
 		t.Errorf("%q, want a sentence that says %q", err, says)
 	}
-	if files := filesOf(t, l); len(files) != 0 {
+	if files := listFiles(t, l); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -109,7 +109,7 @@ func halves(width, height int) image.Image {
 	return img
 }
 
-func pngOf(t testing.TB, img image.Image) []byte {
+func toPNG(t testing.TB, img image.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := png.Encode(&b, img); err != nil {
@@ -118,7 +118,7 @@ func pngOf(t testing.TB, img image.Image) []byte {
 	return b.Bytes()
 }
 
-func jpegOf(t testing.TB, img image.Image) []byte {
+func toJPEG(t testing.TB, img image.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, img, nil); err != nil {
@@ -127,7 +127,7 @@ func jpegOf(t testing.TB, img image.Image) []byte {
 	return b.Bytes()
 }
 
-func gifOf(t testing.TB, img image.Image) []byte {
+func toGIF(t testing.TB, img image.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := gif.Encode(&b, img, nil); err != nil {
@@ -157,7 +157,7 @@ func withOrientation(jpeg []byte, turn byte, order binary.AppendByteOrder) []byt
 
 // hugePNG is the header of a picture that would take ten gigabytes.
 func hugePNG(t testing.TB) []byte {
-	data := pngOf(t, halves(1, 1))
+	data := toPNG(t, halves(1, 1))
 	binary.BigEndian.PutUint32(data[16:], 50_000)
 	binary.BigEndian.PutUint32(data[20:], 50_000)
 	binary.BigEndian.PutUint32(data[29:], crc(data[12:29]))

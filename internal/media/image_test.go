@@ -22,9 +22,9 @@ func TestImage(t *testing.T) {
 		mime          string
 		width, height int
 	}{
-		"/a.png":  {pngOf(t, halves(300, 200)), "image/png", 300, 200},
-		"/a.jpg":  {jpegOf(t, halves(200, 300)), "image/jpeg", 200, 300},
-		"/a.gif":  {gifOf(t, halves(40, 30)), "image/gif", 40, 30},
+		"/a.png":  {toPNG(t, halves(300, 200)), "image/png", 300, 200},
+		"/a.jpg":  {toJPEG(t, halves(200, 300)), "image/jpeg", 200, 300},
+		"/a.gif":  {toGIF(t, halves(40, 30)), "image/gif", 40, 30},
 		"/a.webp": {ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=320x240", "-frames:v", "1"), "image/webp", 320, 240},
 		"/l.webp": {ffmpeg(t, "l.webp", "-f", "lavfi", "-i", "testsrc=size=33x21", "-frames:v", "1", "-lossless", "1"), "image/webp",
 			33, 21},
@@ -32,8 +32,8 @@ func TestImage(t *testing.T) {
 			"image/webp", 64, 48},
 		"/anim.webp": {ffmpeg(t, "anim.webp", "-f", "lavfi", "-i", "testsrc=size=120x80:rate=5:duration=1", "-c:v", "libwebp_anim"),
 			"image/webp", 120, 80},
-		"/wide.png": {pngOf(t, halves(3000, 2)), "image/png", 3000, 2},
-		"/lie.txt":  {pngOf(t, halves(10, 10)), "image/png", 10, 10},
+		"/wide.png": {toPNG(t, halves(3000, 2)), "image/png", 3000, 2},
+		"/lie.txt":  {toPNG(t, halves(10, 10)), "image/png", 10, 10},
 	} {
 		url := serve(t, map[string][]byte{name: test.data}) + name
 		m, err := l.Image(t.Context(), Source{URL: url, MIME: "image/tiff"})
@@ -68,7 +68,7 @@ func TestImageRefuses(t *testing.T) {
 		"/gifjs":   []byte("GIF89a\x09\x00\x09\x00<script>alert(1)</script>"),
 		"/pnghtml": []byte("\x89PNG\r\n\x1a\n<html><script>alert(1)</script></html>"),
 		"/jpegphp": []byte("\xff\xd8\xff\xe0<?php system($_GET['c']); ?>"),
-		"/cut":     jpegOf(t, halves(500, 500))[:1500],
+		"/cut":     toJPEG(t, halves(500, 500))[:1500],
 		"/huge":    hugePNG(t),
 		"/lying":   lying,
 		"/riff":    []byte("RIFF\x10\x00\x00\x00WEBPVP8X\xff\xff\xff\xff"),
@@ -113,7 +113,7 @@ func TestServerTrouble(t *testing.T) {
 	options.Grace = 100 * time.Millisecond
 	hasty.fetcher = loopback.Client(options)
 	sent := make(chan int64, 1)
-	picture := pngOf(t, halves(10, 10))
+	picture := toPNG(t, halves(10, 10))
 	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/500":
@@ -176,7 +176,7 @@ func TestOrientation(t *testing.T) {
 		9: {image.Pt(100, 50), image.Pt(10, 25)},
 	}
 	l := open(t)
-	stored := jpegOf(t, halves(200, 100))
+	stored := toJPEG(t, halves(200, 100))
 	for turn, want := range want {
 		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
 			m, err := described(t, l, withOrientation(stored, turn, order))
@@ -201,7 +201,7 @@ func TestOrientation(t *testing.T) {
 }
 
 func TestTransparencyBecomesWhite(t *testing.T) {
-	m, err := described(t, open(t), pngOf(t, image.NewNRGBA(image.Rect(0, 0, 20, 20))))
+	m, err := described(t, open(t), toPNG(t, image.NewNRGBA(image.Rect(0, 0, 20, 20))))
 	if err != nil {
 		t.Fatal(err)
 	}

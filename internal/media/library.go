@@ -204,13 +204,13 @@ func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
 	}
 	defer f.discard()
 	l.describe(ctx, f.draft, f.kind, &f.media)
-	name := nameOf(src.Filename, f.resp, f.kind)
+	name := chooseName(src.Filename, f.resp, f.kind)
 	return l.finish(ctx, f, src, documentType(f.kind, src.MIME, name))
 }
 
 func (l *Library) finish(ctx context.Context, f *fetched, src Source, kind string) (parley.Media, error) {
 	m := f.media
-	m.MIME, m.Filename = kind, nameOf(src.Filename, f.resp, kind)
+	m.MIME, m.Filename = kind, chooseName(src.Filename, f.resp, kind)
 	sum, err := m.SHA256, error(nil)
 	if f.converted {
 		sum, _, err = f.hash()

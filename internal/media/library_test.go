@@ -21,7 +21,7 @@ import (
 
 func TestKeepDescribesByContent(t *testing.T) {
 	l := open(t)
-	data := jpegOf(t, halves(300, 200))
+	data := toJPEG(t, halves(300, 200))
 	m, err := l.Store(t.Context(), "demo", data, "../../evil/photo.exe")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestKeepTakesWhatCannotBeRead(t *testing.T) {
 		mime string
 	}{
 		"huge.png":   {hugePNG(t), "image/png"},
-		"cut.jpg":    {jpegOf(t, halves(50, 50))[:100], "image/jpeg"},
+		"cut.jpg":    {toJPEG(t, halves(50, 50))[:100], "image/jpeg"},
 		"cut.ogg":    {[]byte("OggS\x00\x02" + strings.Repeat("\x00", 20) + "\x01\x13OpusHead"), mimeOpus},
 		"empty":      {nil, "text/plain; charset=utf-8"},
 		"noise.bin":  {bytes.Repeat([]byte{0, 1, 2, 0xfe}, 100), "application/octet-stream"},
@@ -151,8 +151,8 @@ func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := pathOf(t, again, kept.Key)
-	if files := filesOf(t, again); len(files) != 1 || files[0] != path {
+	path := filePath(t, again, kept.Key)
+	if files := listFiles(t, again); len(files) != 1 || files[0] != path {
 		t.Errorf("%v, want only %s", files, path)
 	}
 	checkModes(t, again)
@@ -160,7 +160,7 @@ func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 
 func TestParallelKeep(t *testing.T) {
 	l := open(t)
-	data := pngOf(t, halves(64, 64))
+	data := toPNG(t, halves(64, 64))
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
@@ -170,7 +170,7 @@ func TestParallelKeep(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if files := filesOf(t, l); len(files) != 30 {
+	if files := listFiles(t, l); len(files) != 30 {
 		t.Errorf("%d files, want 30", len(files))
 	}
 }
@@ -312,7 +312,7 @@ func TestOlder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
-			if err := os.Chtimes(pathOf(t, l, m.Key), now.Add(-2*time.Hour), now.Add(-2*time.Hour)); err != nil {
+			if err := os.Chtimes(filePath(t, l, m.Key), now.Add(-2*time.Hour), now.Add(-2*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			old = append(old, m.Key)

@@ -89,7 +89,7 @@ func readStill(ctx context.Context, r io.ReadSeeker, kind string, limit int) (im
 		return nil, size, errPixels
 	}
 	size = image.Pt(c.Width, c.Height)
-	takes, err := costOf(r, kind, size)
+	takes, err := measureCost(r, kind, size)
 	if err != nil {
 		return nil, size, err
 	}

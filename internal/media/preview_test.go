@@ -40,8 +40,8 @@ func servePages(t *testing.T) (base string) {
 		"/big":      "<title>early</title>" + strings.Repeat("<script>x</script>", 1<<17) + "<meta property='og:title' content='too late'>",
 		"/script":   `<script>"<title>no</title>"</script><title>yes</title>`,
 	}
-	noisy := jpegOf(t, noise)
-	picture := pngOf(t, halves(800, 400))
+	noisy := toJPEG(t, noise)
+	picture := toPNG(t, halves(800, 400))
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/pictures/a.png":

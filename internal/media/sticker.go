@@ -69,7 +69,7 @@ func (l *Library) finishMade(ctx context.Context, f *fetched, src Source, made [
 		return parley.Media{}, err
 	}
 	converted.media.Source, converted.media.Width, converted.media.Height = src.URL, stickerSide, stickerSide
-	name := nameOf(src.Filename, f.resp, mimeWebP)
+	name := chooseName(src.Filename, f.resp, mimeWebP)
 	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + ".webp"
 	return l.finish(ctx, converted, src, mimeWebP)
 }

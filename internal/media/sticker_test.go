@@ -20,15 +20,15 @@ import (
 	"parley"
 )
 
-// stickerOf fetches a sticker and returns it with its file.
-func stickerOf(t *testing.T, l *Library, name string, data []byte) (*image.NRGBA, []byte) {
+// makeTestSticker fetches a sticker and returns it with its file.
+func makeTestSticker(t *testing.T, l *Library, name string, data []byte) (*image.NRGBA, []byte) {
 	t.Helper()
 	url := serve(t, map[string][]byte{name: data}) + name
 	m, err := l.Sticker(t.Context(), Source{URL: url})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	stored, err := os.ReadFile(pathOf(t, l, m.Key))
+	stored, err := os.ReadFile(filePath(t, l, m.Key))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,19 +53,19 @@ func decoded(t *testing.T, file []byte) *image.NRGBA {
 // TestConvertedSticker looks at the colours in the middle of both halves and at the borders.
 func TestConvertedSticker(t *testing.T) {
 	l := open(t)
-	turned := withOrientation(jpegOf(t, halves(200, 100)), 6, binary.LittleEndian)
+	turned := withOrientation(toJPEG(t, halves(200, 100)), 6, binary.LittleEndian)
 	for name, test := range map[string]struct {
 		data              []byte
 		red, blue, border image.Point
 	}{
-		"/wide.png":   {pngOf(t, halves(300, 100)), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 100)},
-		"/high.jpg":   {jpegOf(t, halves(100, 300)), image.Pt(216, 256), image.Pt(296, 256), image.Pt(100, 256)},
+		"/wide.png":   {toPNG(t, halves(300, 100)), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 100)},
+		"/high.jpg":   {toJPEG(t, halves(100, 300)), image.Pt(216, 256), image.Pt(296, 256), image.Pt(100, 256)},
 		"/turned.jpg": {turned, image.Pt(256, 128), image.Pt(256, 384), image.Pt(60, 256)},
-		"/small.gif":  {gifOf(t, halves(40, 30)), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 20)},
-		"/large.webp": {webpOf(t, halves(1100, 550)), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 60)},
-		"/line.png":   {pngOf(t, halves(3000, 2)), image.Pt(128, 255), image.Pt(384, 255), image.Pt(256, 100)},
+		"/small.gif":  {toGIF(t, halves(40, 30)), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 20)},
+		"/large.webp": {toWebP(t, halves(1100, 550)), image.Pt(128, 256), image.Pt(384, 256), image.Pt(256, 60)},
+		"/line.png":   {toPNG(t, halves(3000, 2)), image.Pt(128, 255), image.Pt(384, 255), image.Pt(256, 100)},
 	} {
-		img, _ := stickerOf(t, l, name, test.data)
+		img, _ := makeTestSticker(t, l, name, test.data)
 		if size := img.Bounds().Size(); size != image.Pt(512, 512) {
 			t.Errorf("%s: %v", name, size)
 		}
@@ -90,7 +90,7 @@ func TestDetailedSticker(t *testing.T) {
 				noise.Pix[i] = 255
 			}
 		}
-		stickerOf(t, open(t), name, pngOf(t, noise))
+		makeTestSticker(t, open(t), name, toPNG(t, noise))
 	}
 }
 
@@ -113,7 +113,7 @@ func TestSameSticker(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		stored, err := os.ReadFile(pathOf(t, l, m.Key))
+		stored, err := os.ReadFile(filePath(t, l, m.Key))
 		if err != nil || !bytes.Equal(stored, data) {
 			t.Errorf("%s was changed, %v", name, err)
 		}
@@ -133,12 +133,12 @@ func TestStickerRefuses(t *testing.T) {
 		change(data, bytes.LastIndex(data, []byte("ANMF"))+8)
 		return data
 	}
-	still := webpOf(t, halves(64, 64))
+	still := toWebP(t, halves(64, 64))
 	large := ffmpeg(t, "b.webp", "-f", "lavfi", "-i", "color=red:size=1100x64:rate=5:duration=1,noise=alls=20:allf=t",
 		"-c:v", "libwebp_anim")
 	base := serve(t, map[string][]byte{
 		"/page": []byte("<!DOCTYPE html><html></html>"), "/svg": []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`),
-		"/sound": []byte("OggS\x00\x02"), "/empty": {}, "/huge": hugePNG(t), "/cut.png": pngOf(t, halves(500, 500))[:300],
+		"/sound": []byte("OggS\x00\x02"), "/empty": {}, "/huge": hugePNG(t), "/cut.png": toPNG(t, halves(500, 500))[:300],
 		"/cut": still[:len(still)-3], "/head": []byte("RIFF\x04\x00\x00\x00WEBP"), "/none": []byte("RIFF\x04\x00\x00\x00WEBP and more"),
 		"/many": manyChunks(still), "/large": large, "/costly": costlyPNG(t),
 		"/cutmoving": moving[:len(moving)-7],
@@ -163,7 +163,7 @@ func TestStickerRefuses(t *testing.T) {
 
 // costlyPNG is the header of a picture whose pixels are not too many, but take 600 megabytes.
 func costlyPNG(t *testing.T) []byte {
-	data := pngOf(t, halves(1, 1))
+	data := toPNG(t, halves(1, 1))
 	binary.BigEndian.PutUint32(data[16:], 6_000)
 	binary.BigEndian.PutUint32(data[20:], 6_000)
 	data[24], data[28] = 16, 1 // deep and interlaced
@@ -177,12 +177,12 @@ func TestStickersAtOnce(t *testing.T) {
 	occupy(l.decoding)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	picture := pngOf(t, halves(10, 10))
+	picture := toPNG(t, halves(10, 10))
 	body := func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(picture)), nil }
 	if _, err := l.Sticker(ctx, Source{URL: "med_1", Open: body}); parley.CodeOf(err) != parley.Unavailable {
 		t.Errorf("%v, want that it is busy", err)
 	}
-	if files := filesOf(t, l); len(files) != 0 {
+	if files := listFiles(t, l); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -204,8 +204,8 @@ func toNRGBA(img image.Image) *image.NRGBA {
 	return out
 }
 
-// webpOf encodes a picture.
-func webpOf(t *testing.T, img image.Image) []byte {
+// toWebP encodes a picture.
+func toWebP(t *testing.T, img image.Image) []byte {
 	t.Helper()
 	file, err := encodeWebP(toNRGBA(img))
 	if err != nil {
@@ -244,7 +244,7 @@ func TestEncodeWebP(t *testing.T) {
 					img.SetNRGBA(x, y, colour(x, y))
 				}
 			}
-			file := webpOf(t, img)
+			file := toWebP(t, img)
 			if len(file)%2 != 0 || binary.LittleEndian.Uint32(file[4:]) != uint32(len(file)-8) {
 				t.Errorf("%s, %v: %d bytes", name, size, len(file))
 			}
@@ -263,7 +263,7 @@ func TestStickerOfAnimatedGIF(t *testing.T) {
 	if err := gif.EncodeAll(&b, &gif.GIF{Image: []*image.Paletted{frame(color.White), frame(color.Black)}, Delay: []int{9, 9}}); err != nil {
 		t.Fatal(err)
 	}
-	img, _ := stickerOf(t, open(t), "/moving.gif", b.Bytes())
+	img, _ := makeTestSticker(t, open(t), "/moving.gif", b.Bytes())
 	if c := img.NRGBAAt(256, 256); c != (color.NRGBA{255, 255, 255, 255}) {
 		t.Errorf("the middle is %v, want that of the first frame", c)
 	}

@@ -35,10 +35,10 @@ type place struct {
 // places are the storages that every test of this file runs on.
 func places() []place {
 	byChtimes := func(t *testing.T, l *Library, by time.Duration, store func()) {
-		before := filesOf(t, l)
+		before := listFiles(t, l)
 		store()
 		then := time.Now().Add(-by)
-		for _, path := range filesOf(t, l) {
+		for _, path := range listFiles(t, l) {
 			if slices.Contains(before, path) {
 				continue
 			}
@@ -59,13 +59,13 @@ func places() []place {
 var servers sync.Map // by URL
 
 func byServerTime(t *testing.T, l *Library, by time.Duration, store func()) {
-	server := serverOf(t, l)
+	server := findServer(t, l)
 	server.SetTime(time.Now().Add(-by))
 	store()
 	server.SetTime(time.Now())
 }
 
-func serverOf(t *testing.T, l *Library) *mediatest.Server {
+func findServer(t *testing.T, l *Library) *mediatest.Server {
 	t.Helper()
 	server, ok := servers.Load(l.config.Bucket.Endpoint)
 	if !ok {
@@ -174,7 +174,7 @@ func TestStorageKeepsFiles(t *testing.T) {
 
 // TestEqualFilesAreStoredOnce stores a content twice for one channel, once for another, and again after it was lost.
 func TestEqualFilesAreStoredOnce(t *testing.T) {
-	picture, note := pngOf(t, halves(30, 20)), tone(t, "a.wav", 1)
+	picture, note := toPNG(t, halves(30, 20)), tone(t, "a.wav", 1)
 	base := serve(t, map[string][]byte{"/a.png": picture, "/b.png": picture, "/a.wav": note})
 	onBoth(t, func(t *testing.T, _ place, config Config) {
 		config.Store = newStore(t)
@@ -278,7 +278,7 @@ func newStore(t *testing.T) *store.DB {
 }
 
 func TestStorageFetches(t *testing.T) {
-	picture, note := pngOf(t, halves(30, 20)), tone(t, "a.wav", 1)
+	picture, note := toPNG(t, halves(30, 20)), tone(t, "a.wav", 1)
 	base := serve(t, map[string][]byte{"/a.png": picture, "/a.wav": note, "/a.txt": []byte("hello")})
 	onBoth(t, func(t *testing.T, _ place, config Config) {
 		l := openPlace(t, config)
@@ -531,7 +531,7 @@ func TestUnmountedDirectoryIsUnavailable(t *testing.T) {
 	if err := l.Check(t.Context()); err == nil || !strings.Contains(err.Error(), config.Dir) {
 		t.Errorf("check: %v", err)
 	}
-	if files := filesOf(t, l); len(files) != 0 {
+	if files := listFiles(t, l); len(files) != 0 {
 		t.Errorf("written below the mount: %v", files)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"parley"
 )
 
-// boxOf makes a part of an MP4.
-func boxOf(kind string, content ...[]byte) []byte {
+// newBox makes a part of an MP4.
+func newBox(kind string, content ...[]byte) []byte {
 	all := bytes.Join(content, nil)
 	return append(append(binary.BigEndian.AppendUint32(nil, uint32(8+len(all))), kind...), all...)
 }
@@ -33,10 +33,10 @@ func TestVideosAreDescribed(t *testing.T) {
 		for at, n := range matrix {
 			numbers[40+4*at] = n
 		}
-		return boxOf("trak", boxOf("tkhd", header(84, numbers)))
+		return newBox("trak", newBox("tkhd", header(84, numbers)))
 	}
-	sound := boxOf("trak", boxOf("tkhd", header(84, nil)))
-	length := boxOf("mvhd", header(100, map[int]uint32{12: 600, 16: 600*7 + 1}))
+	sound := newBox("trak", newBox("tkhd", header(84, nil)))
+	length := newBox("mvhd", header(100, map[int]uint32{12: 600, 16: 600*7 + 1}))
 	later := header(112, map[int]uint32{20: 1000, 28: 2500})
 	later[0] = 1
 	for name, test := range map[string]struct {
@@ -49,12 +49,12 @@ func TestVideosAreDescribed(t *testing.T) {
 		"3gp":             {"video/3gpp", real("a.3gp", "-c:v", "mpeg4"), 96, 64, 2},
 		"mov":             {"video/quicktime", real("a.mov", "-c:v", "mpeg4"), 96, 64, 2},
 		"webm":            {"video/webm", real("a.webm", "-c:v", "libvpx", "-deadline", "realtime"), 96, 64, 2},
-		"turned":          {"video/mp4", boxOf("moov", length, sound, track(map[int]uint32{1: one, 3: 0xffff0000})), 1080, 1920, 8},
-		"upright":         {"video/mp4", boxOf("moov", length, track(map[int]uint32{0: upright, 4: one})), 1920, 1080, 8},
-		"the later form":  {"video/mp4", boxOf("moov", boxOf("mvhd", later)), 0, 0, 3},
-		"up to the end": {"video/mp4", append(boxOf("free"), append([]byte{0, 0, 0, 0}, append([]byte("moov"), track(nil)...)...)...),
+		"turned":          {"video/mp4", newBox("moov", length, sound, track(map[int]uint32{1: one, 3: 0xffff0000})), 1080, 1920, 8},
+		"upright":         {"video/mp4", newBox("moov", length, track(map[int]uint32{0: upright, 4: one})), 1920, 1080, 8},
+		"the later form":  {"video/mp4", newBox("moov", newBox("mvhd", later)), 0, 0, 3},
+		"up to the end": {"video/mp4", append(newBox("free"), append([]byte{0, 0, 0, 0}, append([]byte("moov"), track(nil)...)...)...),
 			1920, 1080, 0},
-		"cut short": {"video/mp4", boxOf("moov", length, track(nil))[:150], 0, 0, 0},
+		"cut short": {"video/mp4", newBox("moov", length, track(nil))[:150], 0, 0, 0},
 		"no film":   {"video/mp4", []byte("not at all"), 0, 0, 0},
 		"nothing":   {"video/webm", nil, 0, 0, 0},
 	} {
@@ -68,7 +68,7 @@ func TestVideosAreDescribed(t *testing.T) {
 
 func FuzzFilm(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x01moov\xff\xff\xff\xff\xff\xff\xff\xff"), false)
-	f.Add(boxOf("moov", boxOf("mvhd", header(20, nil)), boxOf("trak", boxOf("tkhd", header(84, nil)))), false)
+	f.Add(newBox("moov", newBox("mvhd", header(20, nil)), newBox("trak", newBox("tkhd", header(84, nil)))), false)
 	f.Add([]byte("\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff\xb0\x88"), true)
 	f.Fuzz(func(t *testing.T, data []byte, webm bool) {
 		kind := "video/mp4"

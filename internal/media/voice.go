@@ -105,7 +105,7 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 	if f.media.Size, err = made.Seek(0, io.SeekEnd); err != nil {
 		return parley.Media{}, err
 	}
-	name := nameOf(src.Filename, f.resp, mimeOpus)
+	name := chooseName(src.Filename, f.resp, mimeOpus)
 	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + ".ogg"
 	return l.finish(ctx, &fetched{draft: made, resp: f.resp, media: f.media, converted: true}, src, mimeOpus)
 }

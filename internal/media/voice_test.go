@@ -96,7 +96,7 @@ func TestVoiceRefuses(t *testing.T) {
 	base := serve(t, map[string][]byte{
 		"/film.aac": mov,
 		"/cut.ogg":  opus[:len(opus)*2/3], "/broken.ogg": broken, "/headers.ogg": headers, "/film.m4a": film,
-		"/page.mp3": []byte("<html>"), "/text.wav": []byte("hello"), "/picture.ogg": pngOf(t, halves(3, 3)),
+		"/page.mp3": []byte("<html>"), "/text.wav": []byte("hello"), "/picture.ogg": toPNG(t, halves(3, 3)),
 		"/noise.mp3": append([]byte("ID3\x04\x00\x00\x00\x00\x00\x00"), bytes.Repeat([]byte("noise"), 1000)...),
 		"/list.mp3":  []byte("#EXTM3U\nfile:///etc/passwd\n"), "/head.wav": []byte("RIFF\x24\x00\x00\x00WAVE"),
 		"/concat.mp3": []byte("ffconcat version 1.0\nfile /etc/passwd\n"),
@@ -351,7 +351,7 @@ func TestRecorded(t *testing.T) {
 		mustRefuse(t, empty, err, "ffmpeg is not installed")
 	}
 	for says, data := range map[string][]byte{"is text/plain, not audio": []byte("hello"), "is empty": nil,
-		"is image/png, not audio": pngOf(t, halves(2, 2))} {
+		"is image/png, not audio": toPNG(t, halves(2, 2))} {
 		empty := open(t)
 		_, err := empty.Recorded(t.Context(), "demo", data, "")
 		mustRefuse(t, empty, err, says)

@@ -82,7 +82,7 @@ func uppercase(text string) string {
 	return string(b)
 }
 
-func matchesOf(link parley.OTPLink, code, text string) (found []match) {
+func matchLink(link parley.OTPLink, code, text string) (found []match) {
 	text = uppercase(text)
 	for at := 0; ; at += len(code) {
 		next := strings.Index(text[at:], code)

@@ -79,11 +79,11 @@ func TestCandidatesOfTheLongestPrompts(t *testing.T) {
 	}
 }
 
-func TestMatchesOf(t *testing.T) {
+func TestMatchLink(t *testing.T) {
 	t.Parallel()
 	const code = "K7QM3XPBT4W9H"
 	text := "ünd k7qm3xpbt4w9h, x" + code + "y\xff" + code // a byte that is no character moves nothing
-	positions := matchesOf(parley.OTPLink{}, code, text)
+	positions := matchLink(parley.OTPLink{}, code, text)
 	if len(positions) != 3 {
 		t.Fatalf("found at %v", positions)
 	}
@@ -98,7 +98,7 @@ func TestMaskText(t *testing.T) {
 	t.Parallel()
 	known := func(text string) (hits []match) {
 		for _, code := range candidates(text) {
-			hits = append(hits, matchesOf(parley.OTPLink{}, code, text)...)
+			hits = append(hits, matchLink(parley.OTPLink{}, code, text)...)
 		}
 		return hits
 	}
@@ -116,7 +116,7 @@ func TestMaskText(t *testing.T) {
 func TestMaskEveryKindOfMessage(t *testing.T) {
 	t.Parallel()
 	const said = "here: K7QM3XPBT4W9H"
-	hits := matchesOf(parley.OTPLink{}, "K7QM3XPBT4W9H", said)
+	hits := matchLink(parley.OTPLink{}, "K7QM3XPBT4W9H", said)
 	media := parley.Media{Key: "k"}
 	for _, c := range []parley.Content{
 		parley.Text{Body: said, Preview: &parley.Preview{URL: "https://a.example/" + said}},

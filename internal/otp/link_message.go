@@ -139,7 +139,7 @@ func (i *Issuer) findMatches(ctx context.Context, channel parley.ChannelCode, te
 	}
 	var matches []match
 	for _, link := range links {
-		matches = append(matches, matchesOf(link, codeOf[string(link.Hash)], text)...)
+		matches = append(matches, matchLink(link, codeOf[string(link.Hash)], text)...)
 	}
 	slices.SortFunc(matches, func(a, b match) int { return cmp.Compare(a.at, b.at) })
 	return matches, nil

@@ -294,7 +294,7 @@ func confirmInFlight(e *entry) {
 // newEntry makes an entry that holds the content if there is room: most messages leave at once.
 func (w *Worker) newEntry(m *parley.Message) *entry {
 	e := &entry{Queued: m.Queued()}
-	if size := sizeOf(m.Content); w.heldBytes+size <= maxHeldBytes {
+	if size := contentSize(m.Content); w.heldBytes+size <= maxHeldBytes {
 		e.message, e.heldBytes = m, size
 		w.heldBytes += size
 	}

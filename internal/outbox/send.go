@@ -127,8 +127,8 @@ func (w *Worker) deletedMessage(e *entry) *parley.Message {
 	return &parley.Message{Seq: e.Seq, Channel: w.config.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Status: parley.Deleted}
 }
 
-// sizeOf is about how much memory a content uses.
-func sizeOf(c parley.Content) int {
+// contentSize is about how much memory a content uses.
+func contentSize(c parley.Content) int {
 	size := 256 + len(c.Text())
 	switch c := c.(type) {
 	case parley.Text:
@@ -211,7 +211,7 @@ func (w *Worker) storeOutcomes(ctx context.Context, b *burst, errs []error) erro
 	var confirmed []int64
 	var took []time.Duration
 	for i, err := range errs {
-		b.outcomes[i] = outcomeOf(b.entries[i], err, now)
+		b.outcomes[i] = toOutcome(b.entries[i], err, now)
 		if b.outcomes[i].status == parley.Sent && b.entries[i].Kind.InHistory() {
 			confirmed = append(confirmed, b.entries[i].Seq)
 			took = append(took, now.Sub(b.messages[i].CreatedAt))
@@ -307,8 +307,8 @@ type outcome struct {
 	pausesChannel    bool      // and it wants nothing else meanwhile
 }
 
-// outcomeOf decides about a retry. It holds all retry rules.
-func outcomeOf(e *entry, err error, now time.Time) outcome {
+// toOutcome decides about a retry. It holds all retry rules.
+func toOutcome(e *entry, err error, now time.Time) outcome {
 	if err == nil {
 		return outcome{status: parley.Sent, attempts: e.Attempts}
 	}

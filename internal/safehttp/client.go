@@ -128,7 +128,7 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		problem := problemOf(ctx, err)
+		problem := toProblem(ctx, err)
 		stop()
 		return nil, problem
 	}
@@ -206,7 +206,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		b.err = io.EOF
 	case err != nil:
-		b.err = problemOf(b.ctx, err)
+		b.err = toProblem(b.ctx, err)
 	}
 	return n, b.err
 }

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// codeOf fetches an address to its end and says how it went: a problem's code, or "".
-func codeOf(t *testing.T, c *Client, address string) ProblemCode {
+// fetchCode fetches an address to its end and says how it went: a problem's code, or "".
+func fetchCode(t *testing.T, c *Client, address string) ProblemCode {
 	t.Helper()
 	resp, err := c.Get(t.Context(), address)
 	if err == nil {
@@ -67,7 +67,7 @@ func TestRedirects(t *testing.T) {
 		}
 	})
 	canary := newCanary(t)
-	policy := Policy{AllowPrivate: prefixes("127.0.0.1/32"), RootCAs: rootsOf(secure)}
+	policy := Policy{AllowPrivate: prefixes("127.0.0.1/32"), RootCAs: newRoots(secure)}
 	client := policy.Client(Options{MaxRedirects: 3})
 	t.Cleanup(client.CloseIdle)
 	for address, want := range map[string]ProblemCode{
@@ -85,7 +85,7 @@ func TestRedirects(t *testing.T) {
 		s.URL + "/to?u=http://u:p@127.0.0.1/":                    HTTPStatus,
 		s.URL + "/to?u=http://2130706433/":                       HTTPStatus,
 	} {
-		if got := codeOf(t, client, address); got != want {
+		if got := fetchCode(t, client, address); got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}
@@ -112,7 +112,7 @@ func request(t *testing.T, address string) *http.Request {
 	return req
 }
 
-func rootsOf(s *httptest.Server) *x509.CertPool {
+func newRoots(s *httptest.Server) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
 	return pool
@@ -183,7 +183,7 @@ func TestProblems(t *testing.T) {
 	policy := loopback(Policy{Resolver: noNames(t)})
 	client, hasty := policy.Client(Options{MaxBody: 1000}), policy.Client(Options{Timeout: time.Second})
 	t.Cleanup(client.CloseIdle)
-	if got := codeOf(t, hasty, s.URL+"/silent"); got != Timeout {
+	if got := fetchCode(t, hasty, s.URL+"/silent"); got != Timeout {
 		t.Errorf("a silent server: %q, want timeout", got)
 	}
 	for address, want := range map[string]ProblemCode{
@@ -198,17 +198,17 @@ func TestProblems(t *testing.T) {
 		secure.URL:                                 TLS, // its certificate is its own
 		strings.Replace(s.URL, "http", "https", 1): TLS, // it speaks plain HTTP
 	} {
-		if got := codeOf(t, client, address); got != want {
+		if got := fetchCode(t, client, address); got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}
-	trusting := Policy{AllowPrivate: policy.AllowPrivate, RootCAs: rootsOf(old)}.Client(Options{})
-	if got := codeOf(t, trusting, old.URL); got != TLS {
+	trusting := Policy{AllowPrivate: policy.AllowPrivate, RootCAs: newRoots(old)}.Client(Options{})
+	if got := fetchCode(t, trusting, old.URL); got != TLS {
 		t.Errorf("TLS 1.1: %q, want tls", got)
 	}
-	trusting = Policy{AllowPrivate: policy.AllowPrivate, RootCAs: rootsOf(secure)}.Client(Options{})
+	trusting = Policy{AllowPrivate: policy.AllowPrivate, RootCAs: newRoots(secure)}.Client(Options{})
 	t.Cleanup(trusting.CloseIdle)
-	if got := codeOf(t, trusting, secure.URL); got != HTTPStatus { // 404 of an empty mux
+	if got := fetchCode(t, trusting, secure.URL); got != HTTPStatus { // 404 of an empty mux
 		t.Errorf("trusted TLS: %q, want http_status", got)
 	}
 }
@@ -232,7 +232,7 @@ func TestStalledBodyEnds(t *testing.T) {
 		<-r.Context().Done()
 	})
 	client := loopback(Policy{}).Client(Options{Grace: 50 * time.Millisecond, Timeout: time.Hour})
-	if got := codeOf(t, client, s.URL); got != Timeout {
+	if got := fetchCode(t, client, s.URL); got != Timeout {
 		t.Errorf("%q, want timeout", got)
 	}
 }
@@ -266,7 +266,7 @@ func TestBigHeadersAreRefused(t *testing.T) {
 			w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("x", 1<<10))
 		}
 	})
-	if got := codeOf(t, loopback(Policy{}).Client(Options{}), s.URL); got != Connect {
+	if got := fetchCode(t, loopback(Policy{}).Client(Options{}), s.URL); got != Connect {
 		t.Errorf("%q, want connect", got)
 	}
 }
@@ -286,7 +286,7 @@ func TestBlockedTakesNoLongerThanRefused(t *testing.T) {
 		best := time.Hour
 		for range 51 {
 			began := time.Now()
-			codeOf(t, c, address)
+			fetchCode(t, c, address)
 			best = min(best, time.Since(began))
 		}
 		return best
@@ -310,7 +310,7 @@ func TestParallelUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if got := codeOf(t, client, s.URL); got != "" {
+			if got := fetchCode(t, client, s.URL); got != "" {
 				t.Errorf("%q", got)
 			}
 		})

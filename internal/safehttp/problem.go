@@ -42,9 +42,9 @@ type tlsError struct{ error }
 
 func (e tlsError) Unwrap() error { return e.error }
 
-// problemOf classifies an error of net/http. Blocked wins: if some addresses of a name are blocked and the others fail,
+// toProblem classifies an error of net/http. Blocked wins: if some addresses of a name are blocked and the others fail,
 // the caller must learn that.
-func problemOf(ctx context.Context, err error) *Problem {
+func toProblem(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}

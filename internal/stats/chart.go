@@ -69,22 +69,22 @@ func ReadChart(ctx context.Context, store Steps, span Span, channel parley.Chann
 	chart := Chart{Span: span, From: from.UTC()}
 	total := map[parley.Counter]int64{}
 	for i := range int64(span.Length / span.Step) {
-		chart.Points = append(chart.Points, Point{from.Add(time.Duration(i) * span.Step).UTC(), sumsOf(steps[i])})
+		chart.Points = append(chart.Points, Point{from.Add(time.Duration(i) * span.Step).UTC(), toSums(steps[i])})
 		for what, n := range steps[i] {
 			total[what] += n
 		}
 	}
-	chart.Total = sumsOf(total)
+	chart.Total = toSums(total)
 	return chart, nil
 }
 
-func sumsOf(n map[parley.Counter]int64) Sums {
+func toSums(n map[parley.Counter]int64) Sums {
 	s := Sums{
-		Counts: countsOf(n), FailedBy: map[parley.FailureCode]int64{},
-		ToSent: timesOf(n, parley.CountToSent), ToDelivered: timesOf(n, parley.CountToDelivered),
-		Codes: codesOf(n),
+		Counts: toCounts(n), FailedBy: map[parley.FailureCode]int64{},
+		ToSent: toTimes(n, parley.CountToSent), ToDelivered: toTimes(n, parley.CountToDelivered),
+		Codes: toCodes(n),
 		Webhooks: Attempts{Delivered: n[parley.CountWebhookDone], Failed: n[parley.CountAttemptFailed],
-			Took: timesOf(n, parley.CountWebhookTook)},
+			Took: toTimes(n, parley.CountWebhookTook)},
 	}
 	for what, count := range n {
 		if reason, ok := strings.CutPrefix(string(what), string(parley.CountFailedFor(""))); ok {

@@ -86,16 +86,16 @@ func Read(ctx context.Context, store Store, now time.Time) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Counts = countsOf(day)
-	r.Codes = codesOf(day)
-	r.ToSent, r.ToDelivered = timesOf(day, parley.CountToSent), timesOf(day, parley.CountToDelivered)
+	r.Counts = toCounts(day)
+	r.Codes = toCodes(day)
+	r.ToSent, r.ToDelivered = toTimes(day, parley.CountToSent), toTimes(day, parley.CountToDelivered)
 	if r.Webhooks, err = readWebhooks(ctx, store, day, r.From); err != nil {
 		return r, err
 	}
 	this := now.Unix() / 60
 	minutes, err := store.CountersByMinute(ctx, time.Unix(60*(this-hour+1), 0))
 	for n := this - hour + 1; n <= this; n++ {
-		r.Minutes = append(r.Minutes, Minute{time.Unix(60*n, 0).UTC(), countsOf(minutes[n])})
+		r.Minutes = append(r.Minutes, Minute{time.Unix(60*n, 0).UTC(), toCounts(minutes[n])})
 	}
 	return r, err
 }
@@ -119,17 +119,17 @@ func readWebhooks(ctx context.Context, store Store, day map[parley.Counter]int64
 	return w, err
 }
 
-func countsOf(n map[parley.Counter]int64) Counts {
+func toCounts(n map[parley.Counter]int64) Counts {
 	return Counts{n[parley.CountSent], n[parley.CountDelivered], n[parley.CountRead], n[parley.CountFailed], n[parley.CountReceived]}
 }
 
-func codesOf(n map[parley.Counter]int64) Codes {
+func toCodes(n map[parley.Counter]int64) Codes {
 	return Codes{Requested: n[parley.CountCodes] + n[parley.CountLinks], Links: n[parley.CountLinks],
 		Delivered: n[parley.CountCodesDelivered], Approved: n[parley.CountApproved]}
 }
 
-// timesOf reads the buckets of a time; nil: nothing was counted.
-func timesOf(n map[parley.Counter]int64, what parley.Counter) *Times {
+// toTimes reads the buckets of a time; nil: nothing was counted.
+func toTimes(n map[parley.Counter]int64, what parley.Counter) *Times {
 	counts := make([]int64, len(parley.TimeBounds)+1)
 	var total int64
 	for i, bound := range parley.TimeBounds {

@@ -83,7 +83,7 @@ END:VCARD`
 	}
 	part(t, e, "not in a pool", func(e *parleytest.Env) {
 		pool := object{"contact_id": phone.Contact(), "pools": []any{object{"type": parley.KindContact, "data": object{"contacts": cards(1)}}}}
-		expectInvalid(e.Post("/api/send-message/pool", jsonOf(e.T, pool), parleytest.As(e.Global)), "pools.0.type")
+		expectInvalid(e.Post("/api/send-message/pool", toJSON(e.T, pool), parleytest.As(e.Global)), "pools.0.type")
 	})
 }
 

@@ -19,7 +19,7 @@ func testEdit(t *testing.T, e *parleytest.Env, shop string) {
 		part(t, e, spelling, func(e *parleytest.Env) {
 			for _, text := range []string{"Are you well?", "And " + spelling, strings.Repeat("é", 4096), "x"} {
 				expectOperation(edit.call(e, object{"message_id": id, "message": text}), "EDITED", "edit")
-				row := historyOf(e, c.phone.Contact(), bareOf(c.own))
+				row := findHistory(e, c.phone.Contact(), toBareID(c.own))
 				if row["body"] != text || row["edited_at"] == nil || row["status"] == "DELETED" {
 					e.T.Errorf("history has %v", row)
 				}
@@ -31,7 +31,7 @@ func testEdit(t *testing.T, e *parleytest.Env, shop string) {
 	}
 	edit.expectTypes(t, e)
 	targets := badTargets(c)
-	targets["theirs"], targets["theirs and bare"] = c.theirs, bareOf(c.theirs)
+	targets["theirs"], targets["theirs and bare"] = c.theirs, toBareID(c.theirs)
 	for name, id := range targets {
 		part(t, e, "message_id "+name, func(e *parleytest.Env) {
 			expectInvalid(edit.call(e, edit.body.with("message_id", id)), "message_id")
@@ -62,9 +62,9 @@ func testEdit(t *testing.T, e *parleytest.Env, shop string) {
 		as := parleytest.As(token)
 		own := expectSent(submit(e, "text", object{"contact_id": "6281234567890@c.us", "message": "x"}, as)).Text("data.message_id")
 		advance := func(seconds int) {
-			e.Post("/api/sandbox/clock", jsonOf(e.T, object{"advance": seconds}), as).Expect(http.StatusOK)
+			e.Post("/api/sandbox/clock", toJSON(e.T, object{"advance": seconds}), as).Expect(http.StatusOK)
 		}
-		historyOf(e, "6281234567890@c.us", bareOf(own), as) // the confirmation is stored
+		findHistory(e, "6281234567890@c.us", toBareID(own), as) // the confirmation is stored
 		advance(14 * 60)
 		edit.call(e, object{"message_id": own, "message": "y"}, as).Expect(http.StatusOK)
 		advance(61)
@@ -91,21 +91,21 @@ func testNotEditable(e *parleytest.Env, edit endpoint) {
 	reject(deleted, "deleted")
 	failed := expectFailed(submit(e, "text", object{"contact_id": "99912345670@c.us", "message": "x"}), "not_on_network")
 	reject(failed.Text("data.message_id"), "not sent")
-	e.Post("/api/otp/code/request", jsonOf(e.T, object{"contact_id": to})).Expect(http.StatusOK)
+	e.Post("/api/otp/code/request", toJSON(e.T, object{"contact_id": to})).Expect(http.StatusOK)
 	reject(phone.Expect("code").MessageID, "one-time code")
 }
 
 // testPhoneEdits has the phone change its text.
 func testPhoneEdits(e *parleytest.Env, c conversation) {
 	send := func(body object) *parleytest.Response {
-		return e.Post("/api/sandbox/phones/"+c.number+"/send", jsonOf(e.T, body))
+		return e.Post("/api/sandbox/phones/"+c.number+"/send", toJSON(e.T, body))
 	}
 	change := object{"type": "edit", "message_id": c.theirs, "message": "Not so well."}
 	send(change).Expect(http.StatusOK)
 	if got := c.phone.Received("Not so well."); got != c.theirs {
 		e.T.Errorf("the edited message is %s, want %s", got, c.theirs)
 	}
-	if row := historyOf(e, c.phone.Contact(), bareOf(c.theirs)); row["edited_at"] == nil || row["status"] != "RECEIVED" {
+	if row := findHistory(e, c.phone.Contact(), toBareID(c.theirs)); row["edited_at"] == nil || row["status"] != "RECEIVED" {
 		e.T.Errorf("history has %v", row)
 	}
 	shown := e.Get("/api/sandbox/phones/" + c.number + "/chat").Expect(http.StatusOK)

@@ -183,10 +183,10 @@ func expectFileData(a *parleytest.Response, kind, contact, url, caption string, 
 	expectSendData(a, contact)
 	keys := []string{"caption", "details", kind}
 	slices.Sort(keys)
-	if got := keysOf(a, "data.message"); !slices.Equal(got, keys) {
+	if got := jsonKeys(a, "data.message"); !slices.Equal(got, keys) {
 		a.T.Errorf("%s: the message has %v, want %v", a.Request, got, keys)
 	}
-	if got := keysOf(a, "data.message.details"); !slices.Equal(got, []string{"fileSha256", "height", "mediaKey", "mimetype", "timestamp",
+	if got := jsonKeys(a, "data.message.details"); !slices.Equal(got, []string{"fileSha256", "height", "mediaKey", "mimetype", "timestamp",
 		"width"}) {
 		a.T.Errorf("%s: the details have %v", a.Request, got)
 	}

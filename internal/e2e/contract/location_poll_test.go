@@ -44,10 +44,10 @@ func TestContractLocation(t *testing.T) {
 			if arrived.Type != "location" || arrived.Body != title || arrived.MessageID != a.Text("data.message_id") {
 				e.T.Errorf("the phone got %+v", arrived)
 			}
-			if got, want := contentOf(a, e, db), (parley.Location{Title: title, Latitude: "-6.2088", Longitude: "106.8456"}); got != want {
+			if got, want := toContent(a, e, db), (parley.Location{Title: title, Latitude: "-6.2088", Longitude: "106.8456"}); got != want {
 				e.T.Errorf("what was sent is %+v, want %+v", got, want)
 			}
-			if row := historyOf(e, phone.Contact(), a.Text("data.id")); row["type"] != "location" || row["body"] != title ||
+			if row := findHistory(e, phone.Contact(), a.Text("data.id")); row["type"] != "location" || row["body"] != title ||
 				row["is_media"] != false {
 				e.T.Errorf("history has %v", row)
 			}
@@ -82,7 +82,7 @@ func TestContractLocation(t *testing.T) {
 	} {
 		for _, value := range c.good {
 			part(t, e, name+" "+value, func(e *parleytest.Env) {
-				got := contentOf(expectSent(location.call(e, location.body.with(name, value))), e, db).(parley.Location)
+				got := toContent(expectSent(location.call(e, location.body.with(name, value))), e, db).(parley.Location)
 				if kept := map[string]string{"latitude": got.Latitude, "longitude": got.Longitude}[name]; kept != value {
 					e.T.Errorf("%q was sent as %q", value, kept)
 				}
@@ -127,11 +127,11 @@ func TestContractPoll(t *testing.T) {
 		if arrived := newest(phone); arrived.Type != "poll" || arrived.Body != "When?" {
 			e.T.Errorf("the phone got %+v", arrived)
 		}
-		got := contentOf(a, e, db).(parley.Poll)
+		got := toContent(a, e, db).(parley.Poll)
 		if got.Title != "When?" || !slices.Equal(got.Options, []string{"Pagi ☀️", "Sore", "sore", " Sore"}) || got.Multiple {
 			e.T.Errorf("the phone got %+v", got)
 		}
-		if row := historyOf(e, phone.Contact(), a.Text("data.id")); row["type"] != "poll" || row["body"] != "When?" {
+		if row := findHistory(e, phone.Contact(), a.Text("data.id")); row["type"] != "poll" || row["body"] != "When?" {
 			e.T.Errorf("history has %v", row)
 		}
 	})
@@ -155,7 +155,7 @@ func TestContractPoll(t *testing.T) {
 				return
 			}
 			expectSent(a)
-			if got := contentOf(a, e, db).(parley.Poll).Options; len(got) != n || got[n-1] != fmt.Sprint("Option ", n-1) {
+			if got := toContent(a, e, db).(parley.Poll).Options; len(got) != n || got[n-1] != fmt.Sprint("Option ", n-1) {
 				e.T.Errorf("the phone got %v", got)
 			}
 		})
@@ -195,7 +195,7 @@ func testVotes(t *testing.T, e *parleytest.Env, poll endpoint, number string) {
 		part(t, e, "several answers: "+name, func(e *parleytest.Env) {
 			id := expectSent(poll.call(e, c.body)).Text("data.id")
 			vote := func(options ...any) *parleytest.Response {
-				return e.Post("/api/sandbox/phones/"+number+"/send", jsonOf(e.T, object{"type": "vote", "message_id": id, "options": options}))
+				return e.Post("/api/sandbox/phones/"+number+"/send", toJSON(e.T, object{"type": "vote", "message_id": id, "options": options}))
 			}
 			vote("Pagi ☀️").Expect(http.StatusOK)
 			vote("Pagi ☀️", "sore").Expect(c.status)

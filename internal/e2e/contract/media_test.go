@@ -68,7 +68,7 @@ func testImage(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 		if key := "data.message.details.mediaKey"; first.Text(key) == second.Text(key) {
 			e.T.Error("two messages have one media key")
 		}
-		if row := historyOf(e, phone.Contact(), first.Text("data.id")); row["is_media"] != true || row["body"] != "" || row["type"] != "image" {
+		if row := findHistory(e, phone.Contact(), first.Text("data.id")); row["is_media"] != true || row["body"] != "" || row["type"] != "image" {
 			e.T.Errorf("history has %v", row)
 		}
 	})
@@ -291,7 +291,7 @@ func testVoice(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 			if row["type"] != "voice" || row["body"] != "" || media["mimetype"] != note || media["filename"] != filename || media["seconds"] != 2.0 {
 				e.T.Errorf("the phone got %v", row)
 			}
-			expectToneThenSilence(e, contentOf(a, e, db))
+			expectToneThenSilence(e, toContent(a, e, db))
 			if name == "tone.ogg" {
 				expectArrivedFile(e, number, "voice", "", name, note, g.files[name])
 				expectKept(e, g.files[name])

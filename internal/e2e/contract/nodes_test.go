@@ -63,7 +63,7 @@ type nodeList []struct {
 	Shards int
 }
 
-func nodesOf(e *parleytest.Env) nodeList {
+func listNodes(e *parleytest.Env) nodeList {
 	e.T.Helper()
 	var list struct{ Data nodeList }
 	if err := json.Unmarshal(e.Get(nodesPath, parleytest.As(e.Admin)).Expect(http.StatusOK).Body, &list); err != nil {
@@ -99,7 +99,7 @@ func TestNodesOfACluster(t *testing.T) {
 	first := parleytest.Start(t, node(t, address, nil))
 	admin := parleytest.As(first.Admin)
 	wantValue(t, first.Get("/api/manage/server", admin), "data.cluster", true)
-	own := nodesOf(first).self()
+	own := listNodes(first).self()
 	first.Post(nodesPath+"/"+own+"/drain", "", admin).ExpectError(http.StatusBadRequest, "No other node serves channels")
 	if found := string(first.Get("/api/manage/doctor", admin).Body); !strings.Contains(found, "No other node serves channels") ||
 		!strings.Contains(found, "none is synchronous") || !strings.Contains(found, "database clock") {
@@ -110,10 +110,10 @@ func TestNodesOfACluster(t *testing.T) {
 
 	second := parleytest.Start(t, node(t, address, first))
 	first.Eventually("both have half of the shards", func() bool {
-		list := nodesOf(first)
+		list := listNodes(first)
 		return len(list) == 2 && list[0].Shards == 64 && list[1].Shards == 64 && list.self() == own
 	})
-	other := nodesOf(second).self()
+	other := listNodes(second).self()
 	found := string(first.Get("/api/manage/doctor", admin).Body)
 	if !strings.Contains(found, fmt.Sprintf("2 nodes, this is node %s with 64 shards", own)) ||
 		strings.Contains(found, "cannot reach") || strings.Contains(found, "cannot be reached") {
@@ -126,7 +126,7 @@ func TestNodesOfACluster(t *testing.T) {
 		wantValue(t, drained, "data.id", other)
 	}
 	first.Eventually("the drained node has no shards", func() bool {
-		list := nodesOf(first)
+		list := listNodes(first)
 		return list.shards(other) == 0 && list.shards(own) == 128
 	})
 	if found := string(second.Get("/api/manage/doctor", parleytest.As(second.Admin)).Body); !strings.Contains(found, "It is draining") {

@@ -50,10 +50,10 @@ func TestContractOperations(t *testing.T) {
 func expectOperation(a *parleytest.Response, status, kind string) {
 	a.T.Helper()
 	a.Expect(http.StatusOK)
-	if got := keysOf(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !a.Bool("success") || a.Text("message") == "" {
+	if got := jsonKeys(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !a.Bool("success") || a.Text("message") == "" {
 		a.T.Errorf("%s: the envelope is %s", a.Request, a.Body)
 	}
-	if got := keysOf(a, "data"); !slices.Equal(got, []string{"status", "timestamp", "type"}) {
+	if got := jsonKeys(a, "data"); !slices.Equal(got, []string{"status", "timestamp", "type"}) {
 		a.T.Errorf("%s: the data has %v", a.Request, got)
 	}
 	if a.Value("data.status") != status || a.Value("data.type") != kind {
@@ -64,7 +64,7 @@ func expectOperation(a *parleytest.Response, status, kind string) {
 
 // spellings are the ways to name a message.
 func spellings(full string) map[string]string {
-	return map[string]string{"full id": full, "bare id": bareOf(full), "other spelling of the contact": strings.Replace(full, "@c.us",
+	return map[string]string{"full id": full, "bare id": toBareID(full), "other spelling of the contact": strings.Replace(full, "@c.us",
 		"@s.us", 1)}
 }
 
@@ -75,12 +75,12 @@ func badTargets(c conversation) map[string]string {
 	return map[string]string{
 		"nothing": "", "no id": "x y", "two parts": "true_3EB0", "an unknown flag": "maybe_" + rest, "no bare id": "true_" + c.phone.Contact() +
 			"_", "four parts": c.own + "_1",
-		"a group's": "true_120363020000000001@g.us_3EB0", "no contact": "true_x_" + bareOf(c.own), "101 characters": strings.Repeat("A", 101),
+		"a group's": "true_120363020000000001@g.us_3EB0", "no contact": "true_x_" + toBareID(c.own), "101 characters": strings.Repeat("A", 101),
 		"a hundred characters": strings.Repeat("A", 100),
 		"unknown":              "true_" + c.phone.Contact() + "_3EB0000000000000000000", "unknown and bare": "3EB0000000000000000000",
 		"the wrong side's": turned,
-		"another chat's":   "true_6281234567890@c.us_" + bareOf(c.own), "another channel's": c.elsewhere,
-		"another channel's, bare": bareOf(c.elsewhere),
+		"another chat's":   "true_6281234567890@c.us_" + toBareID(c.own), "another channel's": c.elsewhere,
+		"another channel's, bare": toBareID(c.elsewhere),
 		"with blanks":             " " + c.own, "in small letters": strings.ToLower(c.own),
 	}
 }
@@ -93,7 +93,7 @@ func testReaction(t *testing.T, e *parleytest.Env, shop string) {
 	}}
 	standing := func(e *parleytest.Env, full string) []any {
 		e.T.Helper()
-		list, _ := historyOf(e, c.phone.Contact(), bareOf(full))["reactions"].([]any)
+		list, _ := findHistory(e, c.phone.Contact(), toBareID(full))["reactions"].([]any)
 		return list
 	}
 	for side, full := range map[string]string{"own": c.own, "theirs": c.theirs} {
@@ -101,11 +101,11 @@ func testReaction(t *testing.T, e *parleytest.Env, shop string) {
 			part(t, e, side+" by "+spelling, func(e *parleytest.Env) {
 				for _, emoji := range []string{"😂", "👍🏽", "👍🏽", ""} { // put, replaced, put twice, taken back
 					a := react.call(e, object{"message_id": id, "reaction": emoji}).Expect(http.StatusOK)
-					if got := keysOf(a, "data"); !slices.Equal(got, []string{"id", "message", "status", "timestamp"}) || !a.Bool("success") {
+					if got := jsonKeys(a, "data"); !slices.Equal(got, []string{"id", "message", "status", "timestamp"}) || !a.Bool("success") {
 						e.T.Errorf("the answer is %s", a.Body)
 					}
 					if a.Value("data.message") != emoji || a.Value("data.status") != "SENT" || !bareIDForm.MatchString(a.Text("data.id")) ||
-						a.Text("data.id") == bareOf(full) {
+						a.Text("data.id") == toBareID(full) {
 						e.T.Errorf("the data is %s", a.Body)
 					}
 					expectStamp(a, "data.timestamp")
@@ -153,7 +153,7 @@ func testReaction(t *testing.T, e *parleytest.Env, shop string) {
 	part(t, e, "refused by the network", func(e *parleytest.Env) {
 		failed := expectFailed(submit(e, "text", object{"contact_id": "99912345672@c.us", "message": "x"}), "blocked")
 		a := expectFailed(react.call(e, react.body.with("message_id", failed.Text("data.message_id"))), "blocked")
-		if got := keysOf(a, "data"); !slices.Equal(got, []string{"error", "id", "message", "status", "timestamp"}) {
+		if got := jsonKeys(a, "data"); !slices.Equal(got, []string{"error", "id", "message", "status", "timestamp"}) {
 			e.T.Errorf("the data has %v", got)
 		}
 	})
@@ -170,12 +170,12 @@ func testSeen(t *testing.T, e *parleytest.Env, shop string) {
 	for _, spelling := range []string{"full id", "bare id", "other spelling of the contact"} {
 		part(t, e, spelling, func(e *parleytest.Env) {
 			c := converse(e, shop)
-			if row := historyOf(e, c.phone.Contact(), bareOf(c.theirs)); row["status"] != "RECEIVED" {
+			if row := findHistory(e, c.phone.Contact(), toBareID(c.theirs)); row["status"] != "RECEIVED" {
 				e.T.Errorf("before it is seen it is %v", row)
 			}
 			for range 2 {
-				expectOperation(e.Post("/api/send-message/seen", jsonOf(e.T, object{"message_id": spellings(c.theirs)[spelling]})), "READ", "seen")
-				if row := historyOf(e, c.phone.Contact(), bareOf(c.theirs)); row["status"] != "READ" || row["body"] != "Fine." {
+				expectOperation(e.Post("/api/send-message/seen", toJSON(e.T, object{"message_id": spellings(c.theirs)[spelling]})), "READ", "seen")
+				if row := findHistory(e, c.phone.Contact(), toBareID(c.theirs)); row["status"] != "READ" || row["body"] != "Fine." {
 					e.T.Errorf("after it was seen it is %v", row)
 				}
 			}
@@ -186,7 +186,7 @@ func testSeen(t *testing.T, e *parleytest.Env, shop string) {
 		required: true}}}
 	see.expectTypes(t, e)
 	targets := badTargets(c)
-	targets["own"], targets["own and bare"] = c.own, bareOf(c.own)
+	targets["own"], targets["own and bare"] = c.own, toBareID(c.own)
 	for name, id := range targets {
 		part(t, e, "message_id "+name, func(e *parleytest.Env) { expectInvalid(see.call(e, object{"message_id": id}), "message_id") })
 	}
@@ -197,7 +197,7 @@ func testDelete(t *testing.T, e *parleytest.Env, shop string) {
 		return e.Delete("/api/send-message/delete?message_id=" + url.QueryEscape(id))
 	}
 	byBody := func(e *parleytest.Env, id string) *parleytest.Response {
-		return e.Call("DELETE", "/api/send-message/delete", jsonOf(e.T, object{"message_id": id}))
+		return e.Call("DELETE", "/api/send-message/delete", toJSON(e.T, object{"message_id": id}))
 	}
 	for way, del := range map[string]func(*parleytest.Env, string) *parleytest.Response{"query": byQuery, "body": byBody} {
 		for _, spelling := range []string{"full id", "bare id", "other spelling of the contact"} {
@@ -205,7 +205,7 @@ func testDelete(t *testing.T, e *parleytest.Env, shop string) {
 				c := converse(e, shop)
 				for range 2 {
 					expectOperation(del(e, spellings(c.own)[spelling]), "DELETED", "delete")
-					if row := historyOf(e, c.phone.Contact(), bareOf(c.own)); row["status"] != "DELETED" || row["body"] != "" {
+					if row := findHistory(e, c.phone.Contact(), toBareID(c.own)); row["status"] != "DELETED" || row["body"] != "" {
 						e.T.Errorf("history has %v", row)
 					}
 					if arrived := c.phone.Messages(); len(arrived) != 1 || arrived[0].Status != "DELETED" || arrived[0].Body != "" {
@@ -216,12 +216,12 @@ func testDelete(t *testing.T, e *parleytest.Env, shop string) {
 		}
 		c := converse(e, shop)
 		targets := badTargets(c)
-		targets["theirs"], targets["theirs and bare"] = c.theirs, bareOf(c.theirs)
+		targets["theirs"], targets["theirs and bare"] = c.theirs, toBareID(c.theirs)
 		for name, id := range targets {
 			part(t, e, way+" with message_id "+name, func(e *parleytest.Env) { expectInvalid(del(e, id), "message_id") })
 		}
 		part(t, e, "nothing was deleted by the "+way, func(e *parleytest.Env) {
-			if row := historyOf(e, c.phone.Contact(), bareOf(c.theirs)); row["status"] != "RECEIVED" {
+			if row := findHistory(e, c.phone.Contact(), toBareID(c.theirs)); row["status"] != "RECEIVED" {
 				e.T.Errorf("history has %v", row)
 			}
 		})
@@ -241,10 +241,10 @@ func testDelete(t *testing.T, e *parleytest.Env, shop string) {
 		for _, other := range others {
 			expectInvalid(e.Call("DELETE", "/api/send-message/delete?message_id="+c.own, `{"message_id":`+other+`}`), "message_id")
 		}
-		for _, same := range [][2]string{{c.own, c.own}, {c.own, bareOf(c.own)}, {bareOf(c.own), c.own}} {
+		for _, same := range [][2]string{{c.own, c.own}, {c.own, toBareID(c.own)}, {toBareID(c.own), c.own}} {
 			expectOperation(e.Call("DELETE", "/api/send-message/delete?message_id="+same[0], `{"message_id":"`+same[1]+`"}`), "DELETED", "delete")
 		}
-		expectInvalid(e.Call("DELETE", "/api/send-message/delete?message_id=3EB0", jsonOf(e.T, object{"message_id": c.own})), "message_id")
+		expectInvalid(e.Call("DELETE", "/api/send-message/delete?message_id=3EB0", toJSON(e.T, object{"message_id": c.own})), "message_id")
 	})
 	part(t, e, "given twice", func(e *parleytest.Env) {
 		expectInvalid(e.Delete("/api/send-message/delete?message_id="+c.own+"&message_id="+c.own), "message_id")

@@ -28,11 +28,11 @@ func newBuyer() string { return fmt.Sprintf("62899%08d", lastBuyer.Add(1)) }
 // askCode asks for a code and demands the form of the answer.
 func askCode(e *parleytest.Env, body object, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
-	a := e.Post(codeRequest, jsonOf(e.T, body), options...).Expect(http.StatusOK)
-	if got := keysOf(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !a.Bool("success") || a.Text("message") == "" {
+	a := e.Post(codeRequest, toJSON(e.T, body), options...).Expect(http.StatusOK)
+	if got := jsonKeys(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !a.Bool("success") || a.Text("message") == "" {
 		e.T.Errorf("the envelope is %s", a.Body)
 	}
-	if got := keysOf(a, "data"); !slices.Equal(got, []string{"contact_id", "expired_at", "id", "status", "timestamp"}) ||
+	if got := jsonKeys(a, "data"); !slices.Equal(got, []string{"contact_id", "expired_at", "id", "status", "timestamp"}) ||
 		a.Text("data.status") != "PENDING" {
 		e.T.Errorf("the data is %s", a.Body)
 	}
@@ -168,7 +168,7 @@ func codeFields(t *testing.T, e *parleytest.Env) {
 			part(t, e, fmt.Sprintf("%s %v", field, value), func(e *parleytest.Env) {
 				body := good()
 				body[field] = value
-				expectInvalid(e.Post(codeRequest, jsonOf(e.T, body)), field)
+				expectInvalid(e.Post(codeRequest, toJSON(e.T, body)), field)
 			})
 		}
 	}
@@ -180,9 +180,9 @@ func codeFields(t *testing.T, e *parleytest.Env) {
 	part(t, e, "neither digits nor letters", func(e *parleytest.Env) {
 		body := good()
 		body["useNumber"] = false
-		expectInvalid(e.Post(codeRequest, jsonOf(e.T, body)), "useNumber", "useLetter")
+		expectInvalid(e.Post(codeRequest, toJSON(e.T, body)), "useNumber", "useLetter")
 		body["useLetter"] = false
-		expectInvalid(e.Post(codeRequest, jsonOf(e.T, body)), "useNumber", "useLetter")
+		expectInvalid(e.Post(codeRequest, toJSON(e.T, body)), "useNumber", "useLetter")
 	})
 	part(t, e, "everything wrong at once", func(e *parleytest.Env) {
 		expectInvalid(e.Post(codeRequest, `{"length":9,"useNumber":"x","useLetter":1,"allCapital":"","name":"","expires":1}`),
@@ -212,7 +212,7 @@ func codeNames(t *testing.T, e *parleytest.Env) {
 		"Acme\u0000", "Acme\u0007", "12345", "1 2 3 4 5", "Acme ١٢٣٤٥"} {
 		part(t, e, fmt.Sprintf("bad %q", name), func(e *parleytest.Env) {
 			number := newBuyer()
-			a := e.Post(codeRequest, jsonOf(e.T, object{"contact_id": number + "@c.us", "name": name}))
+			a := e.Post(codeRequest, toJSON(e.T, object{"contact_id": number + "@c.us", "name": name}))
 			if strings.Contains(name, "\x00") {
 				a.Expect(http.StatusBadRequest) // no body may hold one
 				return
@@ -248,7 +248,7 @@ func codeCallers(t *testing.T, e *parleytest.Env, shop string) {
 	part(t, e, "a channel that cannot send", func(e *parleytest.Env) {
 		token := e.CreateChannel("closed")
 		number := newBuyer()
-		code, _ := codeOf(e, token, number)
+		code, _ := requestCode(e, token, number)
 		e.Post("/api/manage/channels/closed/stop", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 		e.Post(codeRequest, body(), parleytest.As(token)).ExpectError(http.StatusBadRequest, "STOPPED")
 		wantTry(e, number, code, "APPROVED", 0, parleytest.As(token)) // checking needs no network
@@ -262,8 +262,8 @@ func codeCallers(t *testing.T, e *parleytest.Env, shop string) {
 	})
 }
 
-// codeOf asks for a code on another channel and reads it there.
-func codeOf(e *parleytest.Env, token, number string) (code string, a *parleytest.Response) {
+// requestCode asks for a code on another channel and reads it there.
+func requestCode(e *parleytest.Env, token, number string) (code string, a *parleytest.Response) {
 	e.T.Helper()
 	a = askCode(e, object{"contact_id": number + "@c.us"}, parleytest.As(token))
 	return e.PhoneOf(token, number).Expect("verification code").Codes[0], a

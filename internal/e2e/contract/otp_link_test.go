@@ -24,8 +24,8 @@ const (
 // madeLink is a login link as its caller knows it.
 type madeLink struct{ id, code, link, appURI, prompt string }
 
-// linkOf reads the answer to the making of a link.
-func linkOf(a *parleytest.Response) madeLink {
+// toLink reads the answer to the making of a link.
+func toLink(a *parleytest.Response) madeLink {
 	a.T.Helper()
 	a.Expect(http.StatusOK)
 	l := madeLink{id: a.Text("data.id"), code: a.Text("data.code"), link: a.Text("data.link"), appURI: a.Text("data.app_uri")}
@@ -41,7 +41,7 @@ func linkOf(a *parleytest.Response) madeLink {
 func linkFor(e *parleytest.Env, number string, more ...string) madeLink {
 	e.T.Helper()
 	fields := append([]string{`"contact_id":"` + number + `@c.us"`, `"expires":300`}, more...)
-	return linkOf(e.Post(linkPath, "{"+strings.Join(fields, ",")+"}"))
+	return toLink(e.Post(linkPath, "{"+strings.Join(fields, ",")+"}"))
 }
 
 const linkCallback = `"callback":{"success":"http://127.0.0.1:9/ok?a=1","failed":"http://127.0.0.1:9/no"}`
@@ -104,7 +104,7 @@ func TestContractLinkShape(t *testing.T) {
 	if code := a.Text("data.code"); !regexp.MustCompile(`^[2-9A-HJKMNP-Z]{13}$`).MatchString(code) {
 		t.Errorf("the code is %q", code)
 	}
-	l := linkOf(a)
+	l := toLink(a)
 	want := "Log me in to Toko Ayu. My code is " + l.code + ". If you did not start this, do not send."
 	if l.prompt != want {
 		t.Errorf("the prompt is %q, want %q", l.prompt, want)
@@ -403,7 +403,7 @@ func TestContractGlobalLink(t *testing.T) {
 	e.Post(globalPath, body).ExpectError(http.StatusForbidden, "Global")
 	e.Post(globalPath, body, parleytest.As(e.Admin)).Expect(http.StatusForbidden)
 	channelOf := func(a *parleytest.Response) string {
-		return e.Get("/api/otp/link/"+linkOf(a).id, parleytest.As(e.Global)).Text("data.channel")
+		return e.Get("/api/otp/link/"+toLink(a).id, parleytest.As(e.Global)).Text("data.channel")
 	}
 	chosen := map[string]int{}
 	for range 60 {
@@ -476,7 +476,7 @@ func TestContractLinkIdempotency(t *testing.T) {
 		if replayed != len(answers)-1 {
 			t.Errorf("%d of %d answers are replayed", replayed, len(answers))
 		}
-		l := linkOf(answers[0])
+		l := toLink(answers[0])
 		e.Restart() // what is kept is enough
 		again := e.Post(path, body, key...).Expect(http.StatusOK)
 		if string(again.Body) != string(answers[0].Body) || again.Header.Get("Content-Type") != "application/json" {

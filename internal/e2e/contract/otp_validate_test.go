@@ -19,11 +19,11 @@ var anyEvent = parley.EventFilter{}
 // tryCode tries a code and demands the form of the answer.
 func tryCode(e *parleytest.Env, number, code string, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
-	a := e.Post(codeValidate, jsonOf(e.T, object{"contact_id": number + "@c.us", "code": code}), options...).Expect(http.StatusOK)
-	if got := keysOf(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !isSentence(a.Text("message")) {
+	a := e.Post(codeValidate, toJSON(e.T, object{"contact_id": number + "@c.us", "code": code}), options...).Expect(http.StatusOK)
+	if got := jsonKeys(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !isSentence(a.Text("message")) {
 		e.T.Errorf("the envelope is %s", a.Body)
 	}
-	if got := keysOf(a, "data"); !slices.Equal(got, []string{"attempts_left", "id", "status", "timestamp"}) {
+	if got := jsonKeys(a, "data"); !slices.Equal(got, []string{"attempts_left", "id", "status", "timestamp"}) {
 		e.T.Errorf("the data is %s", a.Body)
 	}
 	if approved := a.Text("data.status") == "APPROVED"; a.Bool("success") != approved {
@@ -148,7 +148,7 @@ func tryFields(t *testing.T, e *parleytest.Env) {
 	} {
 		for _, value := range values {
 			part(t, e, fmt.Sprintf("%s %v", field, value), func(e *parleytest.Env) {
-				expectInvalid(e.Post(codeValidate, jsonOf(e.T, good.with(field, value))), field)
+				expectInvalid(e.Post(codeValidate, toJSON(e.T, good.with(field, value))), field)
 			})
 		}
 	}
@@ -285,10 +285,10 @@ func tryAfterReset(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(token)
 	advance(e, 86400, as)
 	number := newBuyer()
-	code, _ := codeOf(e, token, number)
+	code, _ := requestCode(e, token, number)
 	e.Delete("/api/sandbox", as).Expect(http.StatusOK)
 	if a := wantTry(e, number, code, "INVALID", 0, as); a.Value("data.id") != nil {
 		t.Errorf("got %s", a.Body)
 	}
-	codeOf(e, token, number) // at once: what was asked for before is forgotten too
+	requestCode(e, token, number) // at once: what was asked for before is forgotten too
 }

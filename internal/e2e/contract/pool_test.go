@@ -32,7 +32,7 @@ func outcomes(a *parleytest.Response, success bool) (list []outcome) {
 	if a.Value("success") != success || a.Value("message") != message {
 		a.T.Errorf("want success %t and %q: %s", success, message, a.Body)
 	}
-	if got := keysOf(a, ""); !slices.Equal(got, []string{"message", "pools", "success"}) {
+	if got := jsonKeys(a, ""); !slices.Equal(got, []string{"message", "pools", "success"}) {
 		a.T.Errorf("the answer has %v", got)
 	}
 	text, ok := a.Value("pools").(string)

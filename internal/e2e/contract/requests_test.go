@@ -20,7 +20,7 @@ func TestContractRequests(t *testing.T) {
 	for _, ep := range sendings(e, files, c.phone.Contact(), c.own, c.theirs) {
 		t.Run(ep.path, func(t *testing.T) {
 			testCallers(t, e, ep)
-			testChannelOf(t, e, ep)
+			testRequestChannel(t, e, ep)
 			testBodies(t, e, ep)
 			testMethods(t, e, ep)
 		})
@@ -42,7 +42,7 @@ func TestContractRequests(t *testing.T) {
 	}
 	part(t, e, "as large as it may be", func(e *parleytest.Env) {
 		phone, _ := newPhone(e)
-		body := jsonOf(e.T, object{"contact_id": phone.Contact(), "message": "Hello", "filler": ""})
+		body := toJSON(e.T, object{"contact_id": phone.Contact(), "message": "Hello", "filler": ""})
 		fill := func(size int) string {
 			return strings.Replace(body, `"filler":""`, `"filler":"`+strings.Repeat("x", size-len(body))+`"`, 1)
 		}
@@ -76,13 +76,13 @@ func expectUnauthorized(a *parleytest.Response) {
 	if !strings.HasPrefix(a.Header.Get("WWW-Authenticate"), "Bearer") {
 		a.T.Errorf("WWW-Authenticate is %q", a.Header.Get("WWW-Authenticate"))
 	}
-	if got := keysOf(a, ""); !slices.Equal(got, []string{"code", "message"}) {
+	if got := jsonKeys(a, ""); !slices.Equal(got, []string{"code", "message"}) {
 		a.T.Errorf("the body has %v", got)
 	}
 }
 
-// testChannelOf: a channel's token is for its channel, a Global one for the channel that is named.
-func testChannelOf(t *testing.T, e *parleytest.Env, ep endpoint) {
+// testRequestChannel: a channel's token is for its channel, a Global one for the channel that is named.
+func testRequestChannel(t *testing.T, e *parleytest.Env, ep endpoint) {
 	global := parleytest.As(e.Global)
 	part(t, e, "X-Channel", func(e *parleytest.Env) {
 		ep.call(e, ep.body, parleytest.On("demo")).Expect(http.StatusOK)
@@ -101,7 +101,7 @@ func testChannelOf(t *testing.T, e *parleytest.Env, ep endpoint) {
 }
 
 func testBodies(t *testing.T, e *parleytest.Env, ep endpoint) {
-	good := jsonOf(t, ep.body)
+	good := toJSON(t, ep.body)
 	raw := func(e *parleytest.Env, body string, options ...parleytest.Option) *parleytest.Response {
 		e.T.Helper()
 		return e.Call(ep.method, "/api/send-message/"+ep.path, body, append(ep.options, options...)...)
@@ -116,7 +116,7 @@ func testBodies(t *testing.T, e *parleytest.Env, ep endpoint) {
 	} {
 		part(t, e, "body: "+name, func(e *parleytest.Env) {
 			a := raw(e, body).ExpectError(http.StatusBadRequest, " ")
-			if got := keysOf(a, ""); !slices.Equal(got, []string{"code", "message"}) {
+			if got := jsonKeys(a, ""); !slices.Equal(got, []string{"code", "message"}) {
 				e.T.Errorf("the answer has %v", got)
 			}
 		})

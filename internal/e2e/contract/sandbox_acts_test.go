@@ -32,7 +32,7 @@ func wantActed(t *testing.T, a *parleytest.Response) {
 	wantKeys(t, a.Expect(http.StatusOK), "", "success", "message", "data")
 	wantValue(t, a, "success", true)
 	wantKeys(t, a, "data", "message_id", "id", "timestamp")
-	wantValue(t, a, "data.id", bareOf(a.Text("data.message_id")))
+	wantValue(t, a, "data.id", toBareID(a.Text("data.message_id")))
 	wantRecent(t, a, "data.timestamp")
 }
 
@@ -43,7 +43,7 @@ func actsSend(t *testing.T, e *parleytest.Env) {
 	longest := strings.Repeat("👍", 4096)
 	for _, c := range []struct{ body, kind, shows string }{
 		{`{"type":"text","message":"Hello"}`, "text", "Hello"},
-		{`{"type":"text","message":"An answer","reply_to":"` + bareOf(first) + `"}`, "text", "An answer"},
+		{`{"type":"text","message":"An answer","reply_to":"` + toBareID(first) + `"}`, "text", "An answer"},
 		{`{"type":"text","message":"` + longest + `"}`, "text", longest},
 		{`{"type":"image","caption":"A dot","file":{"url":"` + files + `/dot.png"}}`, "image", "A dot"},
 		{`{"type":"image","file":{"url":"` + files + `/dot.png"}}`, "image", ""},
@@ -74,7 +74,7 @@ func actsSend(t *testing.T, e *parleytest.Env) {
 		wantValue(t, a, "data.0.status", "RECEIVED")
 		wantValue(t, a, "data.0.is_media", c.kind != "text" && c.kind != "location")
 		if strings.Contains(c.body, "reply_to") {
-			wantValue(t, a, "data.0.reply_to", bareOf(first))
+			wantValue(t, a, "data.0.reply_to", toBareID(first))
 		}
 	}
 	// The number may be spelled as people do.
@@ -126,7 +126,7 @@ func actsReact(t *testing.T, e *parleytest.Env) {
 	e.Phone(number).Types("theirs")
 	said := e.Phone(number).Received("theirs")
 	// full and bare ids, either side's
-	for id, full := range map[string]string{sent: sent, bareOf(sent): sent, said: said, bareOf(said): said} {
+	for id, full := range map[string]string{sent: sent, toBareID(sent): sent, said: said, toBareID(said): said} {
 		for _, emoji := range []string{"❤️", "👍🏽", "👨‍👩‍👧", ""} {
 			a := e.Post(path, `{"type":"reaction","message_id":"`+id+`","reaction":"`+emoji+`"}`)
 			wantActed(t, a)
@@ -156,7 +156,7 @@ func actsVote(t *testing.T, e *parleytest.Env) {
 		return e.Post(path, `{"type":"vote","message_id":"`+id+`","options":`+options+`}`)
 	}
 	for _, a := range []*parleytest.Response{
-		vote(single, `["Now"]`), vote(bareOf(single), `["Later"]`), vote(single, `[]`), vote(several, `["Now","Never"]`),
+		vote(single, `["Now"]`), vote(toBareID(single), `["Later"]`), vote(single, `[]`), vote(several, `["Now","Never"]`),
 		vote(several, `["Now","Later","Never"]`),
 	} {
 		wantActed(t, a)
@@ -180,7 +180,7 @@ func actsDelete(t *testing.T, e *parleytest.Env) {
 	e.Phone(number).Types("a slip")
 	said := e.Phone(number).Received("a slip")
 	sent := say(e, number, "ours")
-	for _, id := range []string{said, bareOf(said)} { // twice is no error
+	for _, id := range []string{said, toBareID(said)} { // twice is no error
 		a := e.Post(path, `{"type":"delete","message_id":"`+id+`"}`)
 		wantActed(t, a)
 		wantValue(t, a, "data.message_id", said)
@@ -212,7 +212,7 @@ func actsRead(t *testing.T, e *parleytest.Env) {
 	reads(`{"message_id":"`+second+`"}`, 1)
 	reads(`{"message_id":"`+second+`"}`, 0)
 	e.Eventually("only the second is read", func() bool { return slices.Equal(statuses(), []string{"DELIVERED", "READ", "DELIVERED"}) })
-	reads(`{"message_id":"`+bareOf(first)+`"}`, 1)
+	reads(`{"message_id":"`+toBareID(first)+`"}`, 1)
 	e.Eventually("the first is read too", func() bool { return slices.Equal(statuses(), []string{"DELIVERED", "READ", "READ"}) })
 	reads(`{"message_id":null}`, 1) // all: one was left
 	e.Eventually("all are read", func() bool { return slices.Equal(statuses(), []string{"READ", "READ", "READ"}) })

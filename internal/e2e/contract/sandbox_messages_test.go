@@ -41,7 +41,7 @@ func sandboxArrivals(t *testing.T, e *parleytest.Env) {
 		endpoint, fields, body string
 		media                  map[string]any
 	}{
-		{"text", `"message":"again","reply_to":"` + bareOf(first) + `"`, "again", nil},
+		{"text", `"message":"again","reply_to":"` + toBareID(first) + `"`, "again", nil},
 		{"image", `"caption":"A dot","file":{"url":"` + files + `/dot.png"}`, "A dot", map[string]any{"mimetype": "image/png",
 			"filename": "dot.png", "width": 4.0, "height": 3.0}},
 		{"video", `"file":{"url":"` + files + `/film.mp4","filename":"my film.mp4"}`, "", map[string]any{"mimetype": "video/mp4",
@@ -70,7 +70,7 @@ func sandboxArrivals(t *testing.T, e *parleytest.Env) {
 		wantKeys(t, a, "meta", "cursor")
 		wantValue(t, a, "meta.cursor", a.Text("data.0.cursor"))
 		if strings.Contains(c.fields, "reply_to") {
-			wantValue(t, a, "data.0.reply_to", bareOf(first))
+			wantValue(t, a, "data.0.reply_to", toBareID(first))
 		} else {
 			wantValue(t, a, "data.0.reply_to", nil)
 		}

@@ -374,7 +374,7 @@ func sandboxApart(t *testing.T, e *parleytest.Env) {
 	wantValue(t, e.Post(sendText, textTo(number), right).Expect(http.StatusOK), "success", true)
 	wantValue(t, e.Post(sendText, textTo(number), left).Expect(http.StatusOK), "success", false)
 	for _, act := range []string{`{"type":"reaction","message_id":"` + id + `","reaction":"👍"}`,
-		`{"type":"text","message":"x","reply_to":"` + bareOf(id) + `"}`} {
+		`{"type":"text","message":"x","reply_to":"` + toBareID(id) + `"}`} {
 		e.Post(phones+"/"+number+"/send", act, right).Expect(http.StatusUnprocessableEntity)
 	}
 	e.Post("/api/sandbox/faults", `{"fault":"refuse"}`, left).Expect(http.StatusOK)

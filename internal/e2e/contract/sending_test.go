@@ -75,7 +75,7 @@ func replaced(in any, path []string, change func(any) (any, bool)) any {
 	return made
 }
 
-func jsonOf(t testing.TB, v any) string {
+func toJSON(t testing.TB, v any) string {
 	t.Helper()
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -89,7 +89,7 @@ func jsonOf(t testing.TB, v any) string {
 // submit posts a body to one of the endpoints that send.
 func submit(e *parleytest.Env, kind string, body object, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
-	return e.Post("/api/send-message/"+kind, jsonOf(e.T, body), options...)
+	return e.Post("/api/send-message/"+kind, toJSON(e.T, body), options...)
 }
 
 // newPhone makes a phone that nobody has written to yet.
@@ -150,7 +150,7 @@ func expectInvalid(a *parleytest.Response, fields ...string) *parleytest.Respons
 	if got := a.Text("message"); got != want {
 		a.T.Errorf("%s: the message is %q, want %q", a.Request, got, want)
 	}
-	if got := keysOf(a, ""); !slices.Equal(got, []string{"code", "errors", "message"}) || a.Text("code") != "invalid" {
+	if got := jsonKeys(a, ""); !slices.Equal(got, []string{"code", "errors", "message"}) || a.Text("code") != "invalid" {
 		a.T.Errorf("%s: a validation error with %v: %s", a.Request, got, a.Body)
 	}
 	return a
@@ -192,8 +192,8 @@ func sentences(a *parleytest.Response) (list []string) {
 	return list
 }
 
-// keysOf lists the members of an object in an answer; "" is the answer itself.
-func keysOf(a *parleytest.Response, path string) []string {
+// jsonKeys lists the members of an object in an answer; "" is the answer itself.
+func jsonKeys(a *parleytest.Response, path string) []string {
 	a.T.Helper()
 	var value any
 	if path == "" {
@@ -216,10 +216,10 @@ var (
 // timestamp, and beside them the two ids.
 func expectSendData(a *parleytest.Response, contact string) {
 	a.T.Helper()
-	if got := keysOf(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) {
+	if got := jsonKeys(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) {
 		a.T.Errorf("%s: the envelope has %v", a.Request, got)
 	}
-	if got := keysOf(a, "data"); !slices.Equal(got, []string{"id", "message", "message_id", "status", "timestamp"}) {
+	if got := jsonKeys(a, "data"); !slices.Equal(got, []string{"id", "message", "message_id", "status", "timestamp"}) {
 		a.T.Errorf("%s: the data has %v", a.Request, got)
 	}
 	if a.Text("message") == "" {
@@ -242,8 +242,8 @@ func expectStamp(a *parleytest.Response, path string) {
 	}
 }
 
-// historyOf finds what a chat's history has of a message.
-func historyOf(e *parleytest.Env, contact, id string, options ...parleytest.Option) map[string]any {
+// findHistory finds what a chat's history has of a message.
+func findHistory(e *parleytest.Env, contact, id string, options ...parleytest.Option) map[string]any {
 	e.T.Helper()
 	history := e.Get("/api/chat/detail?limit=100&contact_id="+contact, options...).Expect(http.StatusOK)
 	rows, _ := history.Value("data").([]any)
@@ -269,7 +269,7 @@ func openStore(e *parleytest.Env) *store.DB {
 // has the gateway put all of it where others find it.
 func storedMessage(e *parleytest.Env, db *store.DB, full string) parley.Message {
 	e.T.Helper()
-	historyOf(e, strings.Split(full, "_")[1], bareOf(full))
+	findHistory(e, strings.Split(full, "_")[1], toBareID(full))
 	ref, err := parley.ParseMessageRef(full)
 	if err != nil {
 		e.T.Fatal(err)
@@ -281,8 +281,8 @@ func storedMessage(e *parleytest.Env, db *store.DB, full string) parley.Message 
 	return m
 }
 
-// contentOf returns the content of the message that was sent.
-func contentOf(a *parleytest.Response, e *parleytest.Env, db *store.DB) parley.Content {
+// toContent returns the content of the message that was sent.
+func toContent(a *parleytest.Response, e *parleytest.Env, db *store.DB) parley.Content {
 	a.T.Helper()
 	return storedMessage(e, db, a.Text("data.message_id")).Content
 }
@@ -305,7 +305,7 @@ type member struct {
 
 func (ep endpoint) call(e *parleytest.Env, body any, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
-	return e.Call(ep.method, "/api/send-message/"+ep.path, jsonOf(e.T, body), slices.Concat(ep.options, options)...)
+	return e.Call(ep.method, "/api/send-message/"+ep.path, toJSON(e.T, body), slices.Concat(ep.options, options)...)
 }
 
 // jsonValues has one value of each JSON type. None of them is good for a field of its type by chance.
@@ -415,10 +415,10 @@ func (ep endpoint) expectReplies(t *testing.T, e *parleytest.Env, otherChannel s
 	t.Helper()
 	first := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "something to reply to"}))
 	phone.Types("something else to reply to")
-	theirs := bareOf(phone.Received("something else to reply to"))
+	theirs := toBareID(phone.Received("something else to reply to"))
 	elsewhere := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "on another channel"},
 		parleytest.As(otherChannel)))
-	reaction := e.Put("/api/send-message/reaction", jsonOf(t, object{"message_id": first.Text("data.id"), "reaction": "👍"})).
+	reaction := e.Put("/api/send-message/reaction", toJSON(t, object{"message_id": first.Text("data.id"), "reaction": "👍"})).
 		Expect(http.StatusOK)
 
 	for what, id := range map[string]string{"own": first.Text("data.id"), "theirs": theirs} {
@@ -428,7 +428,7 @@ func (ep endpoint) expectReplies(t *testing.T, e *parleytest.Env, otherChannel s
 			if last := arrived[len(arrived)-1]; last.ReplyTo != id {
 				t.Errorf("the phone got a reply to %q, want %q", last.ReplyTo, id)
 			}
-			if row := historyOf(e, phone.Contact(), a.Text("data.id")); row["reply_to"] != id {
+			if row := findHistory(e, phone.Contact(), a.Text("data.id")); row["reply_to"] != id {
 				t.Errorf("history has a reply to %v, want %q", row["reply_to"], id)
 			}
 		})
@@ -456,5 +456,5 @@ func (ep endpoint) expectReplies(t *testing.T, e *parleytest.Env, otherChannel s
 	}
 }
 
-// bareOf returns the bare id of a full one.
-func bareOf(full string) string { return full[strings.LastIndex(full, "_")+1:] }
+// toBareID returns the bare id of a full one.
+func toBareID(full string) string { return full[strings.LastIndex(full, "_")+1:] }

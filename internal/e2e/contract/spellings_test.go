@@ -44,7 +44,7 @@ func spelledReads(t *testing.T, e *parleytest.Env, c conversation) {
 	}
 	group := e.Get("/api/groups").Text("data.0.id")
 	want := e.Get("/api/groups/participants?group_id=" + group).Expect(http.StatusOK)
-	got := e.Post("/api/groups/participant", jsonOf(t, object{"group_id": group})).Expect(http.StatusOK)
+	got := e.Post("/api/groups/participant", toJSON(t, object{"group_id": group})).Expect(http.StatusOK)
 	if string(got.Body) != string(want.Body) {
 		t.Errorf("members are %s, by the other spelling %s", want.Body, got.Body)
 	}
@@ -60,18 +60,18 @@ func withoutTimes(a *parleytest.Response) string {
 }
 
 func spelledWrites(t *testing.T, e *parleytest.Env, c conversation) {
-	reaction := e.Put("/api/send-message/react", jsonOf(t, object{"message_id": c.theirs, "reaction": "👍"})).Expect(http.StatusOK)
+	reaction := e.Put("/api/send-message/react", toJSON(t, object{"message_id": c.theirs, "reaction": "👍"})).Expect(http.StatusOK)
 	if reaction.Text("data.message") != "👍" {
 		t.Errorf("the reaction is %s", reaction.Body)
 	}
 	expectInvalid(e.Put("/api/send-message/react", `{}`), "message_id", "reaction")
 	poll := e.Post("/api/send-message/polling",
-		jsonOf(t, object{"contact_id": c.phone.Contact(), "title": "When?", "options": []string{"Now", "Later"}})).Expect(http.StatusOK)
+		toJSON(t, object{"contact_id": c.phone.Contact(), "title": "When?", "options": []string{"Now", "Later"}})).Expect(http.StatusOK)
 	if poll.Text("data.status") != "SENT" || poll.Text("data.message") != "When?" {
 		t.Errorf("the poll is %s", poll.Body)
 	}
-	e.Post("/api/chat/archive", jsonOf(t, object{"contact_id": c.phone.Contact()})).Expect(http.StatusOK)
-	expectOperation(e.Post("/api/chat/unarchive", jsonOf(t, object{"contact_id": c.phone.Contact()})), "UNARCHIVED", "un-archive")
+	e.Post("/api/chat/archive", toJSON(t, object{"contact_id": c.phone.Contact()})).Expect(http.StatusOK)
+	expectOperation(e.Post("/api/chat/unarchive", toJSON(t, object{"contact_id": c.phone.Contact()})), "UNARCHIVED", "un-archive")
 }
 
 func spelledContact(t *testing.T, e *parleytest.Env, c conversation) {
@@ -93,14 +93,14 @@ func spelledContact(t *testing.T, e *parleytest.Env, c conversation) {
 
 func spelledImage(t *testing.T, e *parleytest.Env, c conversation) {
 	files := parleytest.Files(t)
-	sent := e.Post("/api/send-message/image", jsonOf(t, object{"contact_id": c.phone.Contact(), "url": files + "/dot.png", "caption": "Dot"})).
+	sent := e.Post("/api/send-message/image", toJSON(t, object{"contact_id": c.phone.Contact(), "url": files + "/dot.png", "caption": "Dot"})).
 		Expect(http.StatusOK)
 	if sent.Text("data.message.image") != files+"/dot.png" || sent.Text("data.message.caption") != "Dot" {
 		t.Errorf("the image is %s", sent.Body)
 	}
-	expectInvalid(e.Post("/api/send-message/image", jsonOf(t, object{"contact_id": c.phone.Contact(), "url": "ftp://x/y.png"})), "url")
-	expectInvalid(e.Post("/api/send-message/image", jsonOf(t, object{"contact_id": c.phone.Contact(), "url": files + "/nothing.png"})), "url")
-	expectInvalid(e.Post("/api/send-message/image", jsonOf(t, object{"contact_id": c.phone.Contact()})), "file.url")
+	expectInvalid(e.Post("/api/send-message/image", toJSON(t, object{"contact_id": c.phone.Contact(), "url": "ftp://x/y.png"})), "url")
+	expectInvalid(e.Post("/api/send-message/image", toJSON(t, object{"contact_id": c.phone.Contact(), "url": files + "/nothing.png"})), "url")
+	expectInvalid(e.Post("/api/send-message/image", toJSON(t, object{"contact_id": c.phone.Contact()})), "file.url")
 }
 
 // globalCode holds POST /otp/code/global to what is promised of it.
@@ -110,7 +110,7 @@ func globalCode(t *testing.T, e *parleytest.Env) {
 	e.Post(path, `{}`).ExpectError(http.StatusForbidden, "Global token")
 	expectInvalid(e.Post(path, `{}`, as), "contact_id")
 	number := newBuyer()
-	body := jsonOf(t, object{"contact_id": number + "@c.us", "name": "Acme", "length": 5})
+	body := toJSON(t, object{"contact_id": number + "@c.us", "name": "Acme", "length": 5})
 
 	a := e.Post(path, body, as, parleytest.With("Idempotency-Key", "global-code")).Expect(http.StatusOK)
 	again := e.Post(path, body, as, parleytest.With("Idempotency-Key", "global-code")).Expect(http.StatusOK)
@@ -125,21 +125,21 @@ func globalCode(t *testing.T, e *parleytest.Env) {
 	if len(arrived.Codes) != 1 || len(arrived.Codes[0]) != 5 {
 		t.Fatalf("the phone shows %q", arrived.Body)
 	}
-	try := jsonOf(t, object{"contact_id": number + "@c.us", "code": arrived.Codes[0]})
+	try := toJSON(t, object{"contact_id": number + "@c.us", "code": arrived.Codes[0]})
 	if status := e.Post(codeValidate, try, as, parleytest.On(channel)).Expect(http.StatusOK).Text("data.status"); status != "APPROVED" {
 		t.Errorf("the code is %s", status)
 	}
 
 	// A pinned channel is used, and must work.
 	other := newBuyer()
-	pinned := e.Post(path, jsonOf(t, object{"contact_id": other + "@c.us"}), as, parleytest.On("shop")).Expect(http.StatusOK)
+	pinned := e.Post(path, toJSON(t, object{"contact_id": other + "@c.us"}), as, parleytest.On("shop")).Expect(http.StatusOK)
 	if pinned.Text("data.channel") != "shop" {
 		t.Errorf("it was sent by %s", pinned.Body)
 	}
 	// Without the header the channel of the last message is used, so that the limits of the contact hold.
-	e.Post(path, jsonOf(t, object{"contact_id": other + "@c.us"}), as).ExpectError(http.StatusTooManyRequests, "")
+	e.Post(path, toJSON(t, object{"contact_id": other + "@c.us"}), as).ExpectError(http.StatusTooManyRequests, "")
 	e.Post("/api/manage/channels/shop/stop", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
-	stopped := e.Post(path, jsonOf(t, object{"contact_id": newBuyer() + "@c.us"}), as, parleytest.On("shop"))
+	stopped := e.Post(path, toJSON(t, object{"contact_id": newBuyer() + "@c.us"}), as, parleytest.On("shop"))
 	if stopped.ExpectError(http.StatusBadRequest, "No channel is WORKING").Text("code") != "channel_not_ready" {
 		t.Errorf("a stopped channel: %s", stopped.Body)
 	}

@@ -34,7 +34,7 @@ func TestContractStickers(t *testing.T) {
 		}
 		expectArrivedFile(e, number, "sticker", "", "still.webp", "image/webp", g.files["still.webp"])
 		expectKept(e, g.files["still.webp"])
-		row := historyOf(e, phone.Contact(), a.Text("data.id"))
+		row := findHistory(e, phone.Contact(), a.Text("data.id"))
 		if row["is_media"] != true || row["body"] != "" || row["type"] != "sticker" {
 			e.T.Errorf("history has %v", row)
 		}
@@ -74,7 +74,7 @@ func TestContractStickers(t *testing.T) {
 	sticker.expectTooLarge(t, e, "too large as it turns out", "file.url", g.sized("dot.png", 16*mebibyte+1), 16*mebibyte)
 	part(t, e, "not in a pool", func(e *parleytest.Env) {
 		pool := object{"contact_id": phone.Contact(), "pools": []any{object{"type": parley.KindSticker, "data": sticker.body}}}
-		expectInvalid(e.Post("/api/send-message/pool", jsonOf(e.T, pool), parleytest.As(e.Global)), "pools.0.type")
+		expectInvalid(e.Post("/api/send-message/pool", toJSON(e.T, pool), parleytest.As(e.Global)), "pools.0.type")
 	})
 }
 

@@ -96,7 +96,7 @@ func testTextsArriveIntact(t *testing.T, e *parleytest.Env, text endpoint) {
 			if got := a.Text("data.message"); got != sent {
 				e.T.Errorf("%q is answered as %q", sent, got)
 			}
-			if got := historyOf(e, phone.Contact(), a.Text("data.id"))["body"]; got != sent {
+			if got := findHistory(e, phone.Contact(), a.Text("data.id"))["body"]; got != sent {
 				e.T.Errorf("%q is kept as %q", sent, got)
 			}
 		})
@@ -223,7 +223,7 @@ func testPreview(t *testing.T, e *parleytest.Env, text endpoint) {
 	preview := func(e *parleytest.Env, body object) *parley.Preview {
 		e.T.Helper()
 		a := expectSent(text.call(e, body))
-		content, ok := contentOf(a, e, db).(parley.Text)
+		content, ok := toContent(a, e, db).(parley.Text)
 		if !ok || content.Body != body["message"] {
 			e.T.Fatalf("what was sent is %+v", content)
 		}
@@ -275,7 +275,7 @@ func testPreviewNeverFails(t *testing.T, e *parleytest.Env, text endpoint) {
 	for name, url := range bad {
 		part(t, e, "preview fails: "+name, func(e *parleytest.Env) {
 			a := expectSent(text.call(e, text.body.with("message", "See "+url)))
-			content := contentOf(a, e, db).(parley.Text)
+			content := toContent(a, e, db).(parley.Text)
 			if content.Body != "See "+url || content.Preview != nil || a.Text("data.message") != "See "+url {
 				e.T.Errorf("what was sent is %+v", content)
 			}
@@ -283,7 +283,7 @@ func testPreviewNeverFails(t *testing.T, e *parleytest.Env, text endpoint) {
 	}
 	part(t, e, "an endless page", func(e *parleytest.Env) {
 		a := expectSent(text.call(e, text.body.with("message", "See "+site.url+"/endless")))
-		if p := contentOf(a, e, db).(parley.Text).Preview; p == nil || p.Title != "Endless" {
+		if p := toContent(a, e, db).(parley.Text).Preview; p == nil || p.Title != "Endless" {
 			e.T.Errorf("the preview is %+v", p)
 		}
 	})

@@ -52,9 +52,9 @@ func setPace(e *parleytest.Env, code, pace string) {
 	e.Call("PATCH", "/api/manage/channels/"+code, `{"settings":{"pace":"`+pace+`"}}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
 }
 
-func statusOf(e *parleytest.Env, contact, id string, options ...parleytest.Option) string {
+func readStatus(e *parleytest.Env, contact, id string, options ...parleytest.Option) string {
 	e.T.Helper()
-	status, _ := historyOf(e, contact, id, options...)["status"].(string)
+	status, _ := findHistory(e, contact, id, options...)["status"].(string)
 	return status
 }
 
@@ -140,13 +140,13 @@ func testPrefer(t *testing.T, e *parleytest.Env) {
 				e.T.Errorf("headers: %v", a.Header)
 			}
 			if id := a.Text("data.id"); id != "" && ep.path != "reaction" {
-				e.Eventually("it is sent", func() bool { return statusOf(e, phone.Contact(), id) != "PENDING" })
+				e.Eventually("it is sent", func() bool { return readStatus(e, phone.Contact(), id) != "PENDING" })
 			}
 		})
 	}
 	part(t, e, "what was asked for is done", func(e *parleytest.Env) {
 		e.Eventually("it is deleted and seen", func() bool {
-			return statusOf(e, phone.Contact(), bareOf(own)) == "DELETED" && statusOf(e, phone.Contact(), bareOf(theirs)) == "READ"
+			return readStatus(e, phone.Contact(), toBareID(own)) == "DELETED" && readStatus(e, phone.Contact(), toBareID(theirs)) == "READ"
 		})
 	})
 }
@@ -164,7 +164,7 @@ func testLate(t *testing.T, e *parleytest.Env) {
 		if took := time.Since(began); took < 2500*time.Millisecond {
 			e.T.Errorf("the second was sent after %s, before the first was confirmed", took)
 		}
-		if status := statusOf(e, phone.Contact(), first.Text("data.id")); status != "SENT" {
+		if status := readStatus(e, phone.Contact(), first.Text("data.id")); status != "SENT" {
 			e.T.Errorf("the first is %s", status)
 		}
 		expectBodies(e, phone, "text one", "text two")
@@ -177,16 +177,16 @@ func testFailed(t *testing.T, e *parleytest.Env) {
 		for _, ep := range messages(sendings(e, files, contact, "", "")) {
 			part(t, e, ep.path+" "+code, func(e *parleytest.Env) {
 				a := expectFailed(ep.call(e, ep.body), code)
-				if got := keysOf(a, "data"); !slices.Equal(got, []string{"error", "id", "message", "message_id", "status", "timestamp"}) {
+				if got := jsonKeys(a, "data"); !slices.Equal(got, []string{"error", "id", "message", "message_id", "status", "timestamp"}) {
 					e.T.Errorf("the data has %v", got)
 				}
-				if got := keysOf(a, "data.error"); !slices.Equal(got, []string{"code", "message"}) || a.Text("message") == "" {
+				if got := jsonKeys(a, "data.error"); !slices.Equal(got, []string{"code", "message"}) || a.Text("message") == "" {
 					e.T.Errorf("the answer is %s", a.Body)
 				}
 				if a.Text("data.message_id") != "true_"+contact+"_"+a.Text("data.id") {
 					e.T.Errorf("the ids are %s", a.Body)
 				}
-				row := historyOf(e, contact, a.Text("data.id"))
+				row := findHistory(e, contact, a.Text("data.id"))
 				reason, _ := row["error"].(map[string]any)
 				if row["status"] != "FAILED" || reason["code"] != code {
 					e.T.Errorf("history has %v", row)
@@ -198,7 +198,7 @@ func testFailed(t *testing.T, e *parleytest.Env) {
 	part(t, e, "a failure after the answer", func(e *parleytest.Env) {
 		a := expectPending(submit(e, "text", object{"contact_id": "99912345670@c.us", "message": "x"}, parleytest.With("Prefer",
 			"respond-async")))
-		e.Eventually("it is failed", func() bool { return statusOf(e, "99912345670@c.us", a.Text("data.id")) == "FAILED" })
+		e.Eventually("it is failed", func() bool { return readStatus(e, "99912345670@c.us", a.Text("data.id")) == "FAILED" })
 	})
 	part(t, e, "refused with a reason", func(e *parleytest.Env) {
 		phone, number := newPhone(e)
@@ -232,7 +232,7 @@ func testStatuses(t *testing.T, e *parleytest.Env) {
 		are := func(ofText, ofVoice string) {
 			e.T.Helper()
 			e.Eventually(ofText+" and "+ofVoice, func() bool {
-				return statusOf(e, phone.Contact(), text) == ofText && statusOf(e, phone.Contact(), voice) == ofVoice
+				return readStatus(e, phone.Contact(), text) == ofText && readStatus(e, phone.Contact(), voice) == ofVoice
 			})
 		}
 		are("DELIVERED", "DELIVERED")
@@ -246,8 +246,8 @@ func testStatuses(t *testing.T, e *parleytest.Env) {
 		id := expectSent(submit(e, "text", object{"contact_id": contact, "message": "x"})).Text("data.id")
 		phone, _ := newPhone(e) // another one gets its receipts meanwhile
 		other := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "x"})).Text("data.id")
-		e.Eventually("the other is delivered", func() bool { return statusOf(e, phone.Contact(), other) == "DELIVERED" })
-		if status := statusOf(e, contact, id); status != "SENT" {
+		e.Eventually("the other is delivered", func() bool { return readStatus(e, phone.Contact(), other) == "DELIVERED" })
+		if status := readStatus(e, contact, id); status != "SENT" {
 			e.T.Errorf("a message to a phone that is offline is %s", status)
 		}
 		if a := submit(e, "text", object{"contact_id": contact, "message": "y"}, parleytest.With("Prefer",
@@ -255,7 +255,7 @@ func testStatuses(t *testing.T, e *parleytest.Env) {
 			e.T.Errorf("the answer is %s", a.Body)
 		}
 		e.Phone("99912345671").Becomes(`{"online":true}`)
-		e.Eventually("it is delivered", func() bool { return statusOf(e, contact, id) == "DELIVERED" })
+		e.Eventually("it is delivered", func() bool { return readStatus(e, contact, id) == "DELIVERED" })
 	})
 	part(t, e, "answering and never reading", func(e *parleytest.Env) {
 		const answers, never = "99912345673@c.us", "99912345674@c.us"
@@ -264,7 +264,7 @@ func testStatuses(t *testing.T, e *parleytest.Env) {
 		e.Phone("99912345673").Received("You wrote: x")
 		e.Phone("99912345674").Reads()
 		e.Eventually("one is read and one is not", func() bool {
-			return statusOf(e, answers, read) == "READ" && statusOf(e, never, unread) == "DELIVERED"
+			return readStatus(e, answers, read) == "READ" && readStatus(e, never, unread) == "DELIVERED"
 		})
 	})
 }
@@ -330,7 +330,7 @@ func testReconnecting(t *testing.T, e *parleytest.Env) {
 			e.T.Error("the connection came back too fast to see anything")
 		}
 		e.Eventually("both are sent", func() bool {
-			return statusOf(e, phone.Contact(), first.Text("data.id"), as) != "PENDING" && statusOf(e, phone.Contact(), second.Text("data.id"),
+			return readStatus(e, phone.Contact(), first.Text("data.id"), as) != "PENDING" && readStatus(e, phone.Contact(), second.Text("data.id"),
 				as) != "PENDING"
 		})
 		expectBodies(e, phone, "text one", "text two") // the first was given to the network again, under its id
@@ -350,12 +350,12 @@ func testExpiry(t *testing.T, e *parleytest.Env) {
 			Text("data.id")
 		e.Post("/api/manage/channels/"+code+"/stop", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 		e.Post("/api/sandbox/clock", fmt.Sprintf(`{"advance":%d}`, before), as).Expect(http.StatusOK)
-		if status := statusOf(e, contact, id, as); status != "PENDING" {
+		if status := readStatus(e, contact, id, as); status != "PENDING" {
 			e.T.Errorf("after %d s it is %s", before, status)
 		}
 		e.Post("/api/sandbox/clock", fmt.Sprintf(`{"advance":%d}`, after-before), as).Expect(http.StatusOK)
-		e.Eventually("it is expired", func() bool { return statusOf(e, contact, id, as) == "FAILED" })
-		row := historyOf(e, contact, id, as)
+		e.Eventually("it is expired", func() bool { return readStatus(e, contact, id, as) == "FAILED" })
+		row := findHistory(e, contact, id, as)
 		if reason, _ := row["error"].(map[string]any); reason["code"] != "expired" {
 			e.T.Errorf("history has %v", row)
 		}
@@ -381,7 +381,7 @@ func testWaitingOn(t *testing.T, e *parleytest.Env) {
 			ids = append(ids, a.Text("data.id"))
 		}
 		expectOperation(e.Delete("/api/send-message/delete?message_id="+ids[1], as, async), "PENDING", "delete")
-		if status := statusOf(e, phone.Contact(), ids[1], as); status != "DELETED" {
+		if status := readStatus(e, phone.Contact(), ids[1], as); status != "DELETED" {
 			e.T.Errorf("a message that is deleted while it waits is %s", status)
 		}
 		if health := e.Get("/api/channel/health", as); health.Text("data.status") != "WORKING" {
@@ -389,7 +389,7 @@ func testWaitingOn(t *testing.T, e *parleytest.Env) {
 		}
 		e.Post("/api/manage/channels/calm/stop", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 		setPace(e, "calm", "0s")
-		if status := statusOf(e, phone.Contact(), ids[0], as); status != "PENDING" {
+		if status := readStatus(e, phone.Contact(), ids[0], as); status != "PENDING" {
 			e.T.Errorf("on a channel that is stopped it is %s", status)
 		}
 		e.Post("/api/manage/channels/calm/start", "", parleytest.As(e.Admin)).Expect(http.StatusOK)

@@ -76,8 +76,8 @@ type killRun struct {
 	reached chan struct{}
 }
 
-// chatOf is where a client's n-th message goes: each client has two contacts on one channel.
-func chatOf(client, n, channels int) (channel, contact string) {
+// pickChat is where a client's n-th message goes: each client has two contacts on one channel.
+func pickChat(client, n, channels int) (channel, contact string) {
 	code := "demo"
 	if c := client % channels; c > 0 {
 		code = fmt.Sprint("c", c)
@@ -88,7 +88,7 @@ func chatOf(client, n, channels int) (channel, contact string) {
 // client sends its messages one after the other, each until it is answered.
 func (r *killRun) client(client, channels, messages int) {
 	for n := range messages {
-		channel, number := chatOf(client, n, channels)
+		channel, number := pickChat(client, n, channels)
 		body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":"m %d %d","linkPreview":false}`, number, client, n)
 		if r.server.insist(r.t, "/api/send-message/text", channel, body, fmt.Sprintf("key-%d-%d", client, n)) == nil {
 			return
@@ -105,7 +105,7 @@ func (r *killRun) client(client, channels, messages int) {
 func (r *killRun) judge(clients, channels, messages int) {
 	for client := range clients {
 		for half := range 2 {
-			channel, contact := chatOf(client, half, channels)
+			channel, contact := pickChat(client, half, channels)
 			var want []string
 			for n := half; n < messages; n += 2 {
 				want = append(want, fmt.Sprintf("m %d %d", client, n))

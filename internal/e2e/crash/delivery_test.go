@@ -225,15 +225,15 @@ func (r *deliveryRun) missing(log []parley.Event) (hook, links []parley.EventID,
 		if r.listener.bodies[e.ID] == "" {
 			hook = append(hook, e.ID)
 		}
-		if id, ok := linkOf(e); ok && !slices.ContainsFunc(r.listener.callbacks, func(c linkCall) bool { return c.event == e.ID && c.id == id }) {
+		if id, ok := toLink(e); ok && !slices.ContainsFunc(r.listener.callbacks, func(c linkCall) bool { return c.event == e.ID && c.id == id }) {
 			links = append(links, e.ID)
 		}
 	}
 	return hook, links, len(log) - len(r.stream.ids())
 }
 
-// linkOf returns the login link whose approval or failed use an event tells of.
-func linkOf(e parley.Event) (parley.OTPID, bool) {
+// toLink returns the login link whose approval or failed use an event tells of.
+func toLink(e parley.Event) (parley.OTPID, bool) {
 	if e.Type != parley.OTPApproved && e.Type != parley.OTPFailed {
 		return "", false
 	}
@@ -287,7 +287,7 @@ func (r *deliveryRun) judgeLinks(log []parley.Event) {
 	happened := map[parley.EventID]linkCall{} // what may be called
 	approved := map[parley.OTPID]int{}
 	for _, e := range log {
-		id, ok := linkOf(e)
+		id, ok := toLink(e)
 		if !ok {
 			continue
 		}

@@ -135,7 +135,7 @@ func runFull(t *testing.T, e *parleytest.Env, fill func() (free func())) {
 		return a.Status == http.StatusOK && a.Text("data.status") == "SENT"
 	})
 	for worker, ids := range accepted {
-		number := contactOf(worker)
+		number := workerContact(worker)
 		e.Eventually("everything accepted is sent", func() bool {
 			history := string(e.Get("/api/chat/detail?limit=100&contact_id=" + number + "@c.us").Body)
 			return !strings.Contains(history, "PENDING")
@@ -159,7 +159,7 @@ func runFull(t *testing.T, e *parleytest.Env, fill func() (free func())) {
 	}
 }
 
-func contactOf(worker int) string { return fmt.Sprintf("62812900%05d", worker) }
+func workerContact(worker int) string { return fmt.Sprintf("62812900%05d", worker) }
 
 // sendUntilFull has several callers send until each was refused a few times. It returns the ids of
 // what was accepted, by caller and in order.
@@ -173,7 +173,7 @@ func sendUntilFull(t *testing.T, e *parleytest.Env) map[int][]string {
 		wg.Go(func() {
 			no := 0
 			for n := 0; no < refusals; n++ {
-				body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":"%d %s"}`, contactOf(worker), n, strings.Repeat("x", 3000))
+				body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":"%d %s"}`, workerContact(worker), n, strings.Repeat("x", 3000))
 				a, err := e.TryCall("POST", "/api/send-message/text", body, parleytest.With("Prefer", "respond-async"))
 				switch {
 				case err != nil || n == most:

@@ -29,7 +29,7 @@ func TestStopUnderLoad(t *testing.T) {
 			for n := 0; ; n++ {
 				attempted[i] = n + 1
 				text := fmt.Sprintf("m %d %d", i, n)
-				a, err := e.TryCall("POST", "/api/send-message/text", `{"contact_id":"`+contactOf(i)+`@c.us","message":"`+text+`"}`)
+				a, err := e.TryCall("POST", "/api/send-message/text", `{"contact_id":"`+workerContact(i)+`@c.us","message":"`+text+`"}`)
 				switch {
 				case err != nil: // it is gone
 					return
@@ -51,7 +51,7 @@ func TestStopUnderLoad(t *testing.T) {
 	wg.Wait()
 	e.Restart()
 	for i := range callers {
-		phone := e.Phone(contactOf(i))
+		phone := e.Phone(workerContact(i))
 		if len(answered[i]) > 0 {
 			phone.Expect(answered[i][len(answered[i])-1])
 		}
@@ -64,7 +64,7 @@ func TestStopUnderLoad(t *testing.T) {
 				t.Errorf("caller %d: message %d is %q, want %q", i, n, arrived[n].Body, text)
 			}
 		}
-		history := e.Get("/api/chat/detail?limit=100&contact_id=" + contactOf(i) + "@c.us")
+		history := e.Get("/api/chat/detail?limit=100&contact_id=" + workerContact(i) + "@c.us")
 		if history.Number("meta.total") != len(arrived) {
 			t.Errorf("caller %d: the history has %d, the phone %d", i, history.Number("meta.total"), len(arrived))
 		}

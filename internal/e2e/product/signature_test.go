@@ -95,7 +95,7 @@ func sign(key []byte, text string) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func keyOf(t *testing.T, secret string) []byte {
+func keyFromSecret(t *testing.T, secret string) []byte {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil {
@@ -127,7 +127,7 @@ func TestCallSnippet(t *testing.T) {
 		t.Errorf("%v arrived with %q", got.Header, body)
 	}
 	text := got.Header.Get("webhook-id") + "." + got.Header.Get("webhook-timestamp") + "." + string(body)
-	if want := sign(keyOf(t, secret), text); got.Header.Get("webhook-signature") != want {
+	if want := sign(keyFromSecret(t, secret), text); got.Header.Get("webhook-signature") != want {
 		t.Errorf("signed %s, want %s", got.Header.Get("webhook-signature"), want)
 	}
 	if _, err := parley.EventID(got.Header.Get("webhook-id")).Seq(); err != nil {
@@ -169,7 +169,7 @@ func TestCallbackSnippets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := sign(keyOf(t, before), lines(values)); values.Get("signature") != want {
+	if want := sign(keyFromSecret(t, before), lines(values)); values.Get("signature") != want {
 		t.Fatalf("signed %s, want %s for\n%s", values.Get("signature"), want, lines(values))
 	}
 	made := func(change func(url.Values)) string {
@@ -178,7 +178,7 @@ func TestCallbackSnippets(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(v)
-		v.Set("signature", sign(keyOf(t, before), lines(v)))
+		v.Set("signature", sign(keyFromSecret(t, before), lines(v)))
 		return v.Encode()
 	}
 	changed := func(from, to string) string {

@@ -74,9 +74,9 @@ func TestWhatsAppStickers(t *testing.T) {
 	token := e.WhatsAppChannel("shop")
 	e.Pair("shop", owner)
 	up := e.Post("/api/media", string(wideDot(t)), parleytest.As(token), parleytest.With("Content-Type", "image/png")).Expect(http.StatusOK)
-	made := stickerOf(e, withUpload(e, token, ayu, "sticker", up.Text("data.id")), ayu)
+	made := fetchSticker(e, withUpload(e, token, ayu, "sticker", up.Text("data.id")), ayu)
 	up = e.Post("/api/media", string(made), parleytest.As(token), parleytest.With("Content-Type", "image/webp")).Expect(http.StatusOK)
-	if again := stickerOf(e, withUpload(e, token, ayu, "sticker", up.Text("data.id")), ayu); !bytes.Equal(again, made) {
+	if again := fetchSticker(e, withUpload(e, token, ayu, "sticker", up.Text("data.id")), ayu); !bytes.Equal(again, made) {
 		t.Errorf("a WebP file was changed: %d bytes, want %d", len(again), len(made))
 	}
 
@@ -91,8 +91,8 @@ func TestWhatsAppStickers(t *testing.T) {
 	})
 }
 
-// stickerOf returns the file of a sticker, which must be a square.
-func stickerOf(e *parleytest.OnLoopback, m *waE2E.Message, phone *whatsapptest.Phone) []byte {
+// fetchSticker returns the file of a sticker, which must be a square.
+func fetchSticker(e *parleytest.OnLoopback, m *waE2E.Message, phone *whatsapptest.Phone) []byte {
 	e.T.Helper()
 	s := m.GetStickerMessage()
 	file, err := phone.Download(s)

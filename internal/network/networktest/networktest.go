@@ -183,7 +183,7 @@ func newInbox() *inbox {
 }
 
 func (in *inbox) sink(ctx context.Context, e network.Event) error {
-	chat := chatOf(e)
+	chat := eventChat(e)
 	in.mu.Lock()
 	if in.inside[chat] {
 		in.wrong = fmt.Errorf("two events of one chat at once, the second a %T", e)
@@ -294,7 +294,7 @@ func (in *inbox) awaitState(t testing.TB, status parley.ChannelStatus, skip int)
 	return found, at
 }
 
-func chatOf(e network.Event) parley.ContactID {
+func eventChat(e network.Event) parley.ContactID {
 	switch e := e.(type) {
 	case network.Message:
 		return network.ChatOf(e.From, e.Group)

@@ -126,7 +126,7 @@ func scanEvent(row scanner) (e event, err error) {
 }
 
 func (e event) networkEvent() (network.Event, error) {
-	from, group := e.sender, groupOf(e.Group)
+	from, group := e.sender, toGroupID(e.Group)
 	switch e.Type {
 	case messageEvent:
 		content, err := parley.DecodeContent(e.Kind, e.Text, e.Data)

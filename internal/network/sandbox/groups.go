@@ -102,8 +102,8 @@ const (
 	groupServer = "@g.us"
 )
 
-// groupOf is groupID; empty for row 0, which is no group.
-func groupOf(row int64) parley.GroupID {
+// toGroupID is groupID; empty for row 0, which is no group.
+func toGroupID(row int64) parley.GroupID {
 	if row == 0 {
 		return ""
 	}

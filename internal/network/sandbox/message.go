@@ -183,7 +183,7 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	m.ID.Chat, m.ID.FromMe = network.ChatOf(p.contactID(), groupOf(m.group)), m.direction == fromChannel
+	m.ID.Chat, m.ID.FromMe = network.ChatOf(p.contactID(), toGroupID(m.group)), m.direction == fromChannel
 	switch m.direction {
 	case fromPhone:
 		m.Author = p.contactID()

@@ -252,11 +252,11 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 }
 
 func (w *world) addReadReceipts(tx *sqldb.Tx, p *phone, list []arrival) error {
-	e := event{Type: receiptEvent, Group: list[0].group, IDs: idsOf(list), Status: int(parley.Read)}
+	e := event{Type: receiptEvent, Group: list[0].group, IDs: toIDs(list), Status: int(parley.Read)}
 	if err := w.addEvent(tx, p, e); err != nil {
 		return err
 	}
-	if e.IDs = voicesOf(list); len(e.IDs) == 0 {
+	if e.IDs = toVoiceIDs(list); len(e.IDs) == 0 {
 		return nil
 	}
 	e.Status = int(parley.Played)

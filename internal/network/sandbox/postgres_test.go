@@ -90,7 +90,7 @@ func TestWorldMoves(t *testing.T) {
 	for round := range 6 {
 		n := []*Network{a, b}[round%2]
 		s := openAt(t, n, sink)
-		if got := numberOf(t, n, "test"); number != "" && got != number {
+		if got := readNumber(t, n, "test"); number != "" && got != number {
 			t.Errorf("the number is %s, was %s", got, number)
 		} else {
 			number = got
@@ -230,7 +230,7 @@ func TestNodesCreateAtOnce(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				list[i] = numberOf(t, n, code)
+				list[i] = readNumber(t, n, code)
 			}
 		})
 	}

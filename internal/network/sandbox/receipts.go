@@ -327,7 +327,7 @@ func (s *session) reportChat(ctx context.Context, p *phone, list []arrival, now 
 	if due := list[len(list)-1].at.Add(p.Delay); due.After(now) { // it came after the round began
 		now = due
 	}
-	r := network.Receipt{From: p.contactID(), Group: groupOf(list[0].group), IDs: idsOf(list), Status: parley.Delivered,
+	r := network.Receipt{From: p.contactID(), Group: toGroupID(list[0].group), IDs: toIDs(list), Status: parley.Delivered,
 		At: now.UTC()}
 	err := s.report(ctx, r)
 	if err != nil || p.Reads != AtOnce {
@@ -335,7 +335,7 @@ func (s *session) reportChat(ctx context.Context, p *phone, list []arrival, now 
 	}
 	r.Status = parley.Read
 	err = s.report(ctx, r)
-	if played := voicesOf(list); err == nil && len(played) > 0 {
+	if played := toVoiceIDs(list); err == nil && len(played) > 0 {
 		r.IDs, r.Status = played, parley.Played
 		err = s.report(ctx, r)
 	}
@@ -391,7 +391,7 @@ func (s *session) givesUp(j *job, err error) bool {
 	return true
 }
 
-func idsOf(list []arrival) []parley.MessageID {
+func toIDs(list []arrival) []parley.MessageID {
 	all := make([]parley.MessageID, len(list))
 	for i, a := range list {
 		all[i] = a.id
@@ -399,8 +399,8 @@ func idsOf(list []arrival) []parley.MessageID {
 	return all
 }
 
-func voicesOf(list []arrival) []parley.MessageID {
-	return idsOf(slices.DeleteFunc(slices.Clone(list), func(a arrival) bool { return !a.voice }))
+func toVoiceIDs(list []arrival) []parley.MessageID {
+	return toIDs(slices.DeleteFunc(slices.Clone(list), func(a arrival) bool { return !a.voice }))
 }
 
 // advance moves the cursors of a phone in memory and returns them; saveCursors stores them.

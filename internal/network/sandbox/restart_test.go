@@ -39,7 +39,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	must(t, n.AddFault(ctx, "test", Fault{Fault: FaultRefuse, Times: 3}))
 	_, err = n.UpdatePhone(ctx, "test", budi, PhonePatch{Name: new("Budi B."), LIDOnly: new(true)})
 	must(t, err)
-	number := numberOf(t, n, "test")
+	number := readNumber(t, n, "test")
 	cursor, err := n.Cursor(ctx, "test")
 	must(t, err)
 	must(t, n.Close())
@@ -73,7 +73,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	if err != nil || len(page.Messages) != 1 || page.Messages[0].Copies != 2 {
 		t.Errorf("the phone shows %+v (%v)", page, err)
 	}
-	if again := numberOf(t, n, "test"); again != number {
+	if again := readNumber(t, n, "test"); again != number {
 		t.Errorf("the number is %s, was %s", again, number)
 	}
 	if faults, err := n.Faults(ctx, "test"); err != nil || len(faults) != 1 || faults[0].Times != 3 {

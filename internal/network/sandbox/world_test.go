@@ -99,8 +99,8 @@ func (d *desk) patch(number string, patch PhonePatch) {
 	must(d.t, err)
 }
 
-// numberOf returns a channel's own number.
-func numberOf(t *testing.T, n *Network, channel parley.ChannelCode) string {
+// readNumber returns a channel's own number.
+func readNumber(t *testing.T, n *Network, channel parley.ChannelCode) string {
 	t.Helper()
 	w, err := n.world(t.Context(), channel)
 	must(t, err)
@@ -143,7 +143,7 @@ func TestWorldsDoNotSeeEachOther(t *testing.T) {
 		if len(other.Messages) != 0 {
 			t.Errorf("another channel's phone shows %+v", other.Messages)
 		}
-		if ours := numberOf(t, d.network, "test"); ours == numberOf(t, d.network, "other") {
+		if ours := readNumber(t, d.network, "test"); ours == readNumber(t, d.network, "other") {
 			t.Errorf("two channels have the number %s", ours)
 		}
 	})
@@ -152,7 +152,7 @@ func TestWorldsDoNotSeeEachOther(t *testing.T) {
 func TestResetMakesTheWorldNew(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		ctx := t.Context()
-		number := numberOf(t, d.network, "test")
+		number := readNumber(t, d.network, "test")
 		d.send(text(ayu, "hi"), text("6285550001", "hi"))
 		before, err := d.network.Cursor(ctx, "test")
 		must(t, err)
@@ -175,7 +175,7 @@ func TestResetMakesTheWorldNew(t *testing.T) {
 		if got := d.messages(ayu, Query{After: before}); len(got) != 1 || got[0].Body != "again" {
 			t.Errorf("after the old cursor there is %+v", got)
 		}
-		if same := numberOf(t, d.network, "test"); same != number {
+		if same := readNumber(t, d.network, "test"); same != number {
 			t.Errorf("the number became %s", same)
 		}
 	})

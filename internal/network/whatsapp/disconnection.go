@@ -35,8 +35,8 @@ const (
 var replacedByNode = disconnection{status: parley.ChannelReconnecting,
 	reason: "Another node connected as this device. The connection is being made again.", retryNow: true}
 
-// disconnectionOf returns false for events that do not end the connection.
-func disconnectionOf(evt any) (disconnection, bool) {
+// toDisconnection returns false for events that do not end the connection.
+func toDisconnection(evt any) (disconnection, bool) {
 	switch e := evt.(type) {
 	case *events.Disconnected:
 		return disconnection{status: parley.ChannelReconnecting, reason: "The connection to WhatsApp was lost. It is being made again."}, true

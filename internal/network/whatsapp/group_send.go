@@ -332,7 +332,7 @@ func (conn *connection) encryptForGroup(ctx context.Context, m *groupMessage) er
 		content = content[1:]
 	}
 	shared := waBinary.Node{Tag: "enc", Attrs: waBinary.Attrs{"v": "2", "type": "skmsg"}, Content: sealed.SignedSerialize()}
-	if kind := mediaTypeOf(m.raw); kind != "" {
+	if kind := toMediaType(m.raw); kind != "" {
 		shared.Attrs["mediatype"] = kind
 	}
 	if err := conn.inner().SendNode(ctx, waBinary.Node{Tag: "message", Attrs: attrs, Content: append(content, shared)}); err != nil {

@@ -19,8 +19,8 @@ func phoneJID(c parley.ContactID) types.JID {
 	return types.NewJID(c.Number(), types.DefaultUserServer)
 }
 
-// contactOf returns the contact that an address by number names.
-func contactOf(jid types.JID) (parley.ContactID, bool) {
+// toContact returns the contact that an address by number names.
+func toContact(jid types.JID) (parley.ContactID, bool) {
 	if jid.Server != types.DefaultUserServer && jid.Server != types.LegacyUserServer || jid.User == "" {
 		return "", false
 	}
@@ -61,7 +61,7 @@ func parseNumber(number string) string {
 // number is not known.
 func (conn *connection) contactFor(ctx context.Context, jid, other types.JID) (parley.ContactID, bool, error) {
 	for _, j := range []types.JID{jid, other} {
-		if c, ok := contactOf(j); ok {
+		if c, ok := toContact(j); ok {
 			return c, true, nil
 		}
 	}
@@ -73,7 +73,7 @@ func (conn *connection) contactFor(ctx context.Context, jid, other types.JID) (p
 		if err != nil {
 			return "", false, fmt.Errorf("look up a LID: %w", err)
 		}
-		if c, ok := contactOf(number); ok {
+		if c, ok := toContact(number); ok {
 			return c, true, nil
 		}
 	}
@@ -181,7 +181,7 @@ func (conn *connection) lookUpNumber(ctx context.Context, c parley.ContactID) (b
 
 func networkNumber(a types.IsOnWhatsAppResponse, asked parley.ContactID) parley.ContactID {
 	for _, jid := range []types.JID{a.PhoneNumber, a.JID} {
-		if own, ok := contactOf(jid); ok {
+		if own, ok := toContact(jid); ok {
 			return own
 		}
 	}

@@ -35,7 +35,7 @@ func TestAddresses(t *testing.T) {
 		types.NewJID("1", types.GroupServer):           "",
 		types.EmptyJID:                                 "",
 	} {
-		if got, ok := contactOf(jid); got != want || ok != (want != "") {
+		if got, ok := toContact(jid); got != want || ok != (want != "") {
 			t.Errorf("%s is %q, %t", jid, got, ok)
 		}
 	}

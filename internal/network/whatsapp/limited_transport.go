@@ -66,7 +66,7 @@ func (b *limitedTransport) get(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		timer.Stop()
 		cancel(nil)
-		return nil, causeOf(ctx, err)
+		return nil, toCause(ctx, err)
 	}
 	resp.Body = &idleTimeoutBody{resp.Body, ctx, cancel, timer, b.idleTimeout}
 	return b.limit(resp), nil
@@ -81,7 +81,7 @@ func (b *limitedTransport) limit(resp *http.Response) *http.Response {
 	return resp
 }
 
-func causeOf(ctx context.Context, err error) error {
+func toCause(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errIdle) {
 		return errIdle
 	}
@@ -108,7 +108,7 @@ func (w *idleTimeoutBody) Read(p []byte) (int, error) {
 		w.timer.Reset(w.idleTimeout)
 	}
 	if err != nil && err != io.EOF {
-		err = causeOf(w.ctx, err)
+		err = toCause(w.ctx, err)
 	}
 	return n, err
 }

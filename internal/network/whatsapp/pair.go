@@ -202,7 +202,7 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 		p.fail(passkeySentence)
 		return pairingOver
 	}
-	e, ended := disconnectionOf(evt)
+	e, ended := toDisconnection(evt)
 	switch {
 	case !ended, p.accepted: // the new device connects next
 		return pairingGoesOn
@@ -298,7 +298,7 @@ func (p *pairing) paired(e *events.PairSuccess) {
 	for !p.accepted {
 		select {
 		case evt := <-p.l.updates:
-			_, p.accepted = disconnectionOf(evt)
+			_, p.accepted = toDisconnection(evt)
 		case <-timeout.C: // its word was lost: connecting will show
 			return
 		case <-p.s.ctx.Done():

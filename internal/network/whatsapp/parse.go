@@ -43,11 +43,11 @@ func parse(m *waE2E.Message) parsed {
 		return parseFile(m.DocumentWithCaptionMessage.GetMessage().GetDocumentMessage())
 	case m.LocationMessage != nil:
 		x := m.LocationMessage
-		return parsed{content: locationOf(x.GetName(), x.GetAddress(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
+		return parsed{content: newLocation(x.GetName(), x.GetAddress(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
 			replyTo: quoted(x.GetContextInfo())}
 	case m.LiveLocationMessage != nil:
 		x := m.LiveLocationMessage
-		return parsed{content: locationOf(x.GetCaption(), "", x.GetDegreesLatitude(), x.GetDegreesLongitude()),
+		return parsed{content: newLocation(x.GetCaption(), "", x.GetDegreesLatitude(), x.GetDegreesLongitude()),
 			replyTo: quoted(x.GetContextInfo())}
 	case m.ContactMessage != nil:
 		x := m.ContactMessage
@@ -55,8 +55,8 @@ func parse(m *waE2E.Message) parsed {
 	case m.ContactsArrayMessage != nil:
 		x := m.ContactsArrayMessage
 		return parseCards(x.GetDisplayName(), x.GetContacts(), x.GetContextInfo())
-	case pollOf(m) != nil:
-		return parsePoll(pollOf(m))
+	case findPoll(m) != nil:
+		return parsePoll(findPoll(m))
 	}
 	return parseReply(m)
 }
@@ -157,7 +157,7 @@ func limitThumbnail(thumbnail []byte) []byte {
 	return thumbnail
 }
 
-func locationOf(title, address string, latitude, longitude float64) parley.Location {
+func newLocation(title, address string, latitude, longitude float64) parley.Location {
 	degrees := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	return parley.Location{Title: stripNUL(title), Address: stripNUL(address), Latitude: degrees(latitude), Longitude: degrees(longitude)}
 }
@@ -182,8 +182,8 @@ func parseCards(title string, from []*waE2E.ContactMessage, c *waE2E.ContextInfo
 	return parsed{content: parley.Contacts{Title: stripNUL(title), Cards: cards}, replyTo: quoted(c)}
 }
 
-// pollOf returns the poll of any message version.
-func pollOf(m *waE2E.Message) *waE2E.PollCreationMessage {
+// findPoll returns the poll of any message version.
+func findPoll(m *waE2E.Message) *waE2E.PollCreationMessage {
 	for _, p := range []*waE2E.PollCreationMessage{m.GetPollCreationMessage(), m.GetPollCreationMessageV2(), m.GetPollCreationMessageV3(),
 		m.GetPollCreationMessageV5()} {
 		if p != nil {

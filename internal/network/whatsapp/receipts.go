@@ -54,7 +54,7 @@ type receiptQueue struct {
 
 func (r *queuedReceipt) chat() parley.ContactID { return network.ChatOf(r.From, r.Group) }
 
-func ackOf(e *events.Receipt) *waBinary.Node {
+func newAck(e *events.Receipt) *waBinary.Node {
 	ack := waBinary.Attrs{"class": "receipt", "id": e.MessageIDs[0], "to": e.Sender}
 	if e.IsGroup {
 		ack["to"], ack["participant"] = e.Chat, e.Sender

@@ -223,7 +223,7 @@ func (conn *connection) handleReceipt(e *events.Receipt) bool {
 	if e.Sender.Device == hostedDevice || conn.groupedReceipt.Load() {
 		return conn.deliverReceipt(r)
 	}
-	conn.queueReceipt(queuedReceipt{Receipt: r, ack: ackOf(e)})
+	conn.queueReceipt(queuedReceipt{Receipt: r, ack: newAck(e)})
 	return false // we acknowledge it
 }
 

@@ -236,7 +236,7 @@ func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconn
 				return e, up
 			}
 		case evt := <-conn.updates:
-			if e, ended := disconnectionOf(evt); ended {
+			if e, ended := toDisconnection(evt); ended {
 				return e, up
 			}
 			if _, connected := evt.(*events.Connected); connected {

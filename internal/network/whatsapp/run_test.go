@@ -40,7 +40,7 @@ func TestEnds(t *testing.T) {
 		"refused":                   {&events.ConnectFailure{Reason: 418}, parley.ChannelFailed, false, true, "418"},
 		"a token is missing":        {&events.CATRefreshError{}, parley.ChannelFailed, false, false, "Pair the channel again"},
 	} {
-		e, ok := disconnectionOf(test.evt)
+		e, ok := toDisconnection(test.evt)
 		if !ok || e.status != test.status || e.unpaired != test.unpaired || !strings.Contains(e.reason, test.words) {
 			t.Errorf("%s: %+v", name, e)
 		}
@@ -49,7 +49,7 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	for _, evt := range []any{&events.Connected{}, &events.Message{}, nil} {
-		if e, ok := disconnectionOf(evt); ok {
+		if e, ok := toDisconnection(evt); ok {
 			t.Errorf("%T is an end: %+v", evt, e)
 		}
 	}

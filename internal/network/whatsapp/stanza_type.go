@@ -17,14 +17,14 @@ func stanzaType(m *waE2E.Message) string {
 		return "reaction"
 	case m.PollCreationMessage != nil:
 		return "poll"
-	case mediaTypeOf(m) != "":
+	case toMediaType(m) != "":
 		return "media"
 	}
 	return "text"
 }
 
-// mediaTypeOf returns "" for a message without a file or preview.
-func mediaTypeOf(m *waE2E.Message) string {
+// toMediaType returns "" for a message without a file or preview.
+func toMediaType(m *waE2E.Message) string {
 	switch {
 	case m.ExtendedTextMessage != nil && m.ExtendedTextMessage.Title != nil:
 		return "url"
@@ -59,7 +59,7 @@ func editAttribute(m *waE2E.Message) types.EditAttribute {
 
 func stanzaAttrs(m *waE2E.Message) (stanza, ciphertext waBinary.Attrs) {
 	stanza, ciphertext = waBinary.Attrs{"type": stanzaType(m)}, waBinary.Attrs{}
-	if kind := mediaTypeOf(m); kind != "" {
+	if kind := toMediaType(m); kind != "" {
 		ciphertext["mediatype"] = kind
 	}
 	edit := editAttribute(m)

@@ -135,7 +135,7 @@ var (
 	real     = types.NewJID("900000000002", types.HiddenUserServer)
 )
 
-func lidOf(t *testing.T, d *store.Device, number types.JID) types.JID {
+func readLID(t *testing.T, d *store.Device, number types.JID) types.JID {
 	t.Helper()
 	lid, err := d.LIDs.GetLIDForPN(t.Context(), number)
 	must(t, err)
@@ -150,7 +150,7 @@ func TestAddressesAreOfOneDevice(t *testing.T) {
 	one, other := linked(t, s, number), linked(t, s, friend)
 	for range 2 {
 		must(t, one.LIDs.PutLIDMapping(t.Context(), attacker, victim))
-		if got := lidOf(t, other, victim); !got.IsEmpty() {
+		if got := readLID(t, other, victim); !got.IsEmpty() {
 			t.Errorf("the other device writes to %s", got)
 		}
 		if got, err := other.LIDs.GetPNForLID(t.Context(), attacker); !got.IsEmpty() || err != nil {
@@ -162,10 +162,10 @@ func TestAddressesAreOfOneDevice(t *testing.T) {
 	}
 	must(t, other.LIDs.PutLIDMapping(t.Context(), real, victim))
 	must(t, one.LIDs.PutLIDMapping(t.Context(), attacker, victim))
-	if got := lidOf(t, other, victim); got != real {
+	if got := readLID(t, other, victim); got != real {
 		t.Errorf("the other device writes to %s", got)
 	}
-	if got := lidOf(t, one, victim); got != attacker {
+	if got := readLID(t, one, victim); got != attacker {
 		t.Errorf("the first device writes to %s", got)
 	}
 	must(t, s.RemoveDevice(t.Context(), number))

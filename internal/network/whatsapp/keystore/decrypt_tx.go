@@ -16,7 +16,7 @@ type decryptTx struct {
 
 type decryptTxKey struct{}
 
-func decryptTxOf(ctx context.Context) *decryptTx {
+func decryptTxFrom(ctx context.Context) *decryptTx {
 	dtx, _ := ctx.Value(decryptTxKey{}).(*decryptTx)
 	return dtx
 }
@@ -63,7 +63,7 @@ func (d *device) DoDecryptionTxn(ctx context.Context, do func(context.Context) e
 
 // write runs do in the transaction of the decryption if there is one, else in its own.
 func (d *device) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
-	if dtx := decryptTxOf(ctx); dtx != nil {
+	if dtx := decryptTxFrom(ctx); dtx != nil {
 		dtx.writes = append(dtx.writes, func(tx *sqldb.Tx) error { return wrapError(what, do(tx)) })
 		return nil
 	}

@@ -52,7 +52,7 @@ func (d *device) DeleteOldBufferedHashes(ctx context.Context) error {
 	now := time.Now()
 	return errors.Join(
 		d.s.purgeHashes(ctx, now.Add(-hashRetention)),
-		d.s.purgeSecrets(ctx, dayOf(now.Add(-secretRetention))),
+		d.s.purgeSecrets(ctx, toDay(now.Add(-secretRetention))),
 	)
 }
 

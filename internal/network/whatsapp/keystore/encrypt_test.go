@@ -44,10 +44,10 @@ func encryptWithLibsignal(t *testing.T, s *Store, from, to *store.Device, text s
 	t.Helper()
 	ctx, done := s.SendContext(t.Context())
 	defer done()
-	_, cached, err := from.WithCachedSessions(ctx, []string{addressOf(to).String()})
+	_, cached, err := from.WithCachedSessions(ctx, []string{toAddress(to).String()})
 	must(t, err)
-	builder := session.NewBuilderFromSignal(from, addressOf(to), store.SignalProtobufSerializer)
-	message, err := session.NewCipher(builder, addressOf(to)).Encrypt(cached, []byte(text))
+	builder := session.NewBuilderFromSignal(from, toAddress(to), store.SignalProtobufSerializer)
+	message, err := session.NewCipher(builder, toAddress(to)).Encrypt(cached, []byte(text))
 	must(t, err)
 	return sealed{message.Type() == protocol.PREKEY_TYPE, message.Serialize()}
 }
@@ -57,7 +57,7 @@ func TestEncryptNeedsASession(t *testing.T) {
 	theirs := linked(t, s, friend)
 	ctx, done := s.SendContext(t.Context())
 	defer done()
-	if _, _, err := Encrypt(ctx, ours, addressOf(theirs), []byte("hello")); !errors.Is(err, signalerror.ErrUninitializedSession) {
+	if _, _, err := Encrypt(ctx, ours, toAddress(theirs), []byte("hello")); !errors.Is(err, signalerror.ErrUninitializedSession) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -113,12 +113,12 @@ func TestReleasedDeviceDoesNotWrite(t *testing.T) {
 	must(t, first.Identities.PutIdentity(ctx, "1:0", [32]byte{1}))
 	sending, done := a.SendContext(ctx)
 	defer done()
-	held, err := first.Sessions.GetSession(sending, addressOf(theirs).String())
+	held, err := first.Sessions.GetSession(sending, toAddress(theirs).String())
 	must(t, err)
 	must(t, a.Release(ctx, number))
 
 	for what, err := range map[string]error{
-		"a session":   first.Sessions.PutSession(sending, addressOf(theirs).String(), held),
+		"a session":   first.Sessions.PutSession(sending, toAddress(theirs).String(), held),
 		"an identity": first.Identities.PutIdentity(ctx, "1:0", [32]byte{3}),
 		"a mapping":   first.LIDs.PutLIDMapping(ctx, attacker, victim),
 		"a contact":   first.Contacts.PutContactName(ctx, victim, "A", "B"),
@@ -129,7 +129,7 @@ func TestReleasedDeviceDoesNotWrite(t *testing.T) {
 			t.Errorf("%s was written: %v", what, err)
 		}
 	}
-	if got := lidOf(t, first, victim); got != real {
+	if got := readLID(t, first, victim); got != real {
 		t.Errorf("the old client knows %s", got)
 	}
 	second := again(t, b, number)
@@ -138,7 +138,7 @@ func TestReleasedDeviceDoesNotWrite(t *testing.T) {
 	must(t, b.Release(ctx, number))
 
 	third := again(t, a, number)
-	if got := lidOf(t, third, victim); got != attacker {
+	if got := readLID(t, third, victim); got != attacker {
 		t.Errorf("back at the first node the address is %s", got)
 	}
 	if trusted, err := third.Identities.IsTrustedIdentity(ctx, "1:0", [32]byte{2}); err != nil || !trusted {
@@ -197,12 +197,12 @@ func TestReleaseAmidSends(t *testing.T) {
 func tryWrite(t *testing.T, s *Store, from, to *store.Device) (counter uint32, err error) {
 	ctx, done := s.SendContext(t.Context())
 	defer done()
-	_, cached, err := from.WithCachedSessions(ctx, []string{addressOf(to).String()})
+	_, cached, err := from.WithCachedSessions(ctx, []string{toAddress(to).String()})
 	if err != nil {
 		return 0, err
 	}
-	builder := session.NewBuilderFromSignal(from, addressOf(to), store.SignalProtobufSerializer)
-	message, err := session.NewCipher(builder, addressOf(to)).Encrypt(cached, []byte("hello"))
+	builder := session.NewBuilderFromSignal(from, toAddress(to), store.SignalProtobufSerializer)
+	message, err := session.NewCipher(builder, toAddress(to)).Encrypt(cached, []byte("hello"))
 	if err != nil {
 		return 0, err
 	}

@@ -124,8 +124,8 @@ func TestRetriesAtOnce(t *testing.T) {
 	for range 4 {
 		retries.Go(func() {
 			for range 25 {
-				builder := session.NewBuilderFromSignal(ours, addressOf(theirs), store.SignalProtobufSerializer)
-				m, err := session.NewCipher(builder, addressOf(theirs)).Encrypt(context.Background(), []byte("again"))
+				builder := session.NewBuilderFromSignal(ours, toAddress(theirs), store.SignalProtobufSerializer)
+				m, err := session.NewCipher(builder, toAddress(theirs)).Encrypt(context.Background(), []byte("again"))
 				if err != nil {
 					t.Error(err)
 					return
@@ -158,7 +158,7 @@ func TestDecryptingIsAllOrNothing(t *testing.T) {
 	if _, err := decrypt(t.Context(), ours, theirs, m, hash); err == nil {
 		t.Fatal("it was kept")
 	}
-	if has, err := ours.ContainsSession(t.Context(), addressOf(theirs)); has || err != nil {
+	if has, err := ours.ContainsSession(t.Context(), toAddress(theirs)); has || err != nil {
 		t.Errorf("a session is left (%v)", err)
 	}
 	must(t, s.exec(t.Context(), "fix", `ALTER TABLE broken RENAME TO decrypted`))

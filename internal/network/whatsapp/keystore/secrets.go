@@ -16,7 +16,7 @@ import (
 // secretRetention is how long responses to a message, such as votes, can be decrypted.
 const secretRetention = 180 * 24 * time.Hour
 
-func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
+func toDay(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
 
 // PutMessageSecret stores the key for responses to a message.
 func (d *device) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
@@ -29,7 +29,7 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 		return nil
 	}
 	return d.write(ctx, "store the secret of a message", func(tx *sqldb.Tx) error {
-		today := dayOf(time.Now())
+		today := toDay(time.Now())
 		for _, m := range inserts {
 			err := tx.Do(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
 				ON CONFLICT (device, id, chat, sender) DO NOTHING`,

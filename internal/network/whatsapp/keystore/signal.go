@@ -101,7 +101,7 @@ func (d *device) putSessions(ctx context.Context, changes ...change) error {
 	if err := d.s.locks.verify(by, keys...); err != nil {
 		return err
 	}
-	if dtx := decryptTxOf(ctx); dtx != nil { // it releases them when it is committed
+	if dtx := decryptTxFrom(ctx); dtx != nil { // it releases them when it is committed
 		dtx.put(changes)
 		return nil
 	}

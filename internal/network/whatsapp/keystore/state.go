@@ -38,7 +38,7 @@ type change struct {
 // get returns nil if there is no state. Within a decryption it sees its changes.
 func (d *device) get(ctx context.Context, k kind, name string) ([]byte, error) {
 	of := key{d.id, k, name}
-	if dtx := decryptTxOf(ctx); dtx != nil {
+	if dtx := decryptTxFrom(ctx); dtx != nil {
 		if value, ok := dtx.staged[of]; ok {
 			return value, nil
 		}
@@ -71,7 +71,7 @@ func read(c *sqldb.Conn, k key) ([]byte, error) {
 
 // put changes states together and returns when they are durable; within a decryption, when it commits.
 func (d *device) put(ctx context.Context, changes ...change) error {
-	if dtx := decryptTxOf(ctx); dtx != nil {
+	if dtx := decryptTxFrom(ctx); dtx != nil {
 		dtx.put(changes)
 		return nil
 	}

@@ -252,7 +252,7 @@ func TestSecretsAreForgotten(t *testing.T) {
 			secrets[i] = store.MessageSecretInsert{Chat: chat, Sender: chat, ID: fmt.Sprint(prefix, i), Secret: []byte("secret")}
 		}
 		must(t, ours.MsgSecrets.PutMessageSecrets(ctx, secrets))
-		must(t, s.exec(ctx, "age", `UPDATE message_secrets SET day = $1 WHERE id LIKE $2`, dayOf(time.Now().Add(-age)), prefix+"%"))
+		must(t, s.exec(ctx, "age", `UPDATE message_secrets SET day = $1 WHERE id LIKE $2`, toDay(time.Now().Add(-age)), prefix+"%"))
 	}
 	put("old", 2*pruneBatch+5, secretRetention+48*time.Hour)
 	put("young", 3, secretRetention-48*time.Hour)

@@ -80,8 +80,8 @@ func fresh(t testing.TB) (*Store, *store.Device, string) {
 	return s, linked(t, s, number), path
 }
 
-// addressOf is under which a device is known to others.
-func addressOf(d *store.Device) *protocol.SignalAddress { return d.LID.SignalAddress() }
+// toAddress is under which a device is known to others.
+func toAddress(d *store.Device) *protocol.SignalAddress { return d.LID.SignalAddress() }
 
 // greet has one device begin a session with another, of which it has the keys.
 func greet(t testing.TB, from, to *store.Device) {
@@ -91,7 +91,7 @@ func greet(t testing.TB, from, to *store.Device) {
 	bundle := prekey.NewBundle(to.RegistrationID, uint32(to.LID.Device), optional.NewOptionalUint32(one.KeyID), to.SignedPreKey.KeyID,
 		ecc.NewDjbECPublicKey(*one.Pub), ecc.NewDjbECPublicKey(*to.SignedPreKey.Pub), *to.SignedPreKey.Signature,
 		identity.NewKey(ecc.NewDjbECPublicKey(*to.IdentityKey.Pub)))
-	builder := session.NewBuilderFromSignal(from, addressOf(to), store.SignalProtobufSerializer)
+	builder := session.NewBuilderFromSignal(from, toAddress(to), store.SignalProtobufSerializer)
 	must(t, builder.ProcessBundle(t.Context(), bundle))
 }
 
@@ -106,9 +106,9 @@ func write(ctx context.Context, t testing.TB, s *Store, from, to *store.Device, 
 	t.Helper()
 	ctx, done := s.SendContext(ctx)
 	defer done()
-	_, cached, err := from.WithCachedSessions(ctx, []string{addressOf(to).String()})
+	_, cached, err := from.WithCachedSessions(ctx, []string{toAddress(to).String()})
 	must(t, err)
-	ciphertext, starts, err := Encrypt(cached, from, addressOf(to), []byte(text))
+	ciphertext, starts, err := Encrypt(cached, from, toAddress(to), []byte(text))
 	must(t, err)
 	must(t, from.PutCachedSessions(cached))
 	return sealed{starts, ciphertext}
@@ -131,7 +131,7 @@ func (s sealed) counter(t testing.TB) uint32 {
 // decrypt decrypts, as it is done on arrival: in one transaction with the text.
 func decrypt(ctx context.Context, to, from *store.Device, m sealed, hash [32]byte) (text string, err error) {
 	ser := store.SignalProtobufSerializer
-	cipher := session.NewCipher(session.NewBuilderFromSignal(to, addressOf(from), ser), addressOf(from))
+	cipher := session.NewCipher(session.NewBuilderFromSignal(to, toAddress(from), ser), toAddress(from))
 	err = to.EventBuffer.DoDecryptionTxn(ctx, func(ctx context.Context) error {
 		var plain []byte
 		var err error

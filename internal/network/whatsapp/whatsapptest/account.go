@@ -83,8 +83,8 @@ type publicKey struct {
 	pub [32]byte
 }
 
-// lidOf returns a stable LID of fifteen digits for a number.
-func lidOf(number string) string {
+// newLID returns a stable LID of fifteen digits for a number.
+func newLID(number string) string {
 	sum := sha256.Sum256([]byte(number))
 	const span = 900_000_000_000_000
 	return strconv.FormatUint(100_000_000_000_000+binary.BigEndian.Uint64(sum[:])%span, 10)

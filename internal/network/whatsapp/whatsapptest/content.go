@@ -66,7 +66,7 @@ func voteKey(secret []byte, pollID string, author, voter types.JID) (key, extra 
 	return hkdfutil.SHA256(secret, nil, []byte(info), 32), []byte(pollID + "\x00" + voter.String())
 }
 
-func kindOf(m *waE2E.Message) Kind {
+func toKind(m *waE2E.Message) Kind {
 	switch {
 	case m.Conversation != nil, m.GetExtendedTextMessage() != nil:
 		return KindText
@@ -116,7 +116,7 @@ func edit(m *waE2E.Message) *waE2E.ProtocolMessage {
 
 // describe returns the text of a message and the message that it is about.
 func describe(m *waE2E.Message) (text, target string) {
-	switch kindOf(m) {
+	switch toKind(m) {
 	case KindText:
 		return cmp.Or(m.GetConversation(), m.GetExtendedTextMessage().GetText()), ""
 	case KindImage:

@@ -70,7 +70,7 @@ func (s *Server) Phone(number string, options ...Option) *Phone {
 		return a.phone
 	}
 	a := &account{
-		number: number, lid: lidOf(number), name: number,
+		number: number, lid: newLID(number), name: number,
 		devices: map[uint16]*device{}, collections: map[string]*collection{},
 		peers: map[*account]bool{}, wroteTo: map[*account]bool{},
 	}

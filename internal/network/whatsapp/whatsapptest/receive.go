@@ -89,7 +89,7 @@ func (p *Phone) toMessage(m *simDevice, sender *device, stanza *node, raw *waE2E
 	if own := raw.GetDeviceSentMessage(); own != nil {
 		raw = own.GetMessage()
 	}
-	msg.Raw, msg.Kind = raw, kindOf(raw)
+	msg.Raw, msg.Kind = raw, toKind(raw)
 	msg.Text, msg.Target = describe(raw)
 	switch from := jid(stanza, "from"); {
 	case from.Server == types.GroupServer:
@@ -311,7 +311,7 @@ func (p *Phone) resend(ctx context.Context, m *simDevice, to *device, r *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := &outgoing{
-		id: id, kind: stanzaKind(kindOf(msg.raw)), chat: msg.chat, group: msg.group, from: m.device,
+		id: id, kind: stanzaKind(toKind(msg.raw)), chat: msg.chat, group: msg.group, from: m.device,
 		ciphertexts: map[*device][]node{to: {enc}}, trace: s.traces.byID[id],
 	}
 	if out.trace != nil {

@@ -113,8 +113,8 @@ func (p *Phone) sendTo(ctx context.Context, chat types.JID, raw *waE2E.Message) 
 	s := p.server
 	s.mu.Lock()
 	id := s.nextID("3A" + fmt.Sprintf("%08X", newRegistration()))
-	out := &outgoing{id: id, kind: stanzaKind(kindOf(raw)), chat: chat, from: p.main.device, ciphertexts: map[*device][]node{},
-		edit: editOf(raw)}
+	out := &outgoing{id: id, kind: stanzaKind(toKind(raw)), chat: chat, from: p.main.device, ciphertexts: map[*device][]node{},
+		edit: findEdit(raw)}
 	targets, err := s.targets(out)
 	s.mu.Unlock()
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *Phone) sendTo(ctx context.Context, chat types.JID, raw *waE2E.Message) 
 	}
 	p.storeSent(id, &sentMessage{raw: raw, chat: chat, group: out.group})
 	p.addToInbox(&Message{
-		ID: id, Chat: chat, From: p.number, FromMe: true, Kind: kindOf(raw), Raw: raw,
+		ID: id, Chat: chat, From: p.number, FromMe: true, Kind: toKind(raw), Raw: raw,
 		author: p.account.lidJID(0), fromSelf: true,
 	})
 	s.mu.Lock()
@@ -216,9 +216,9 @@ func (p *Phone) encryptAll(ctx context.Context, out *outgoing, targets []*device
 	return nil
 }
 
-// editOf is the attribute that marks changes of earlier messages.
-func editOf(m *waE2E.Message) string {
-	switch kindOf(m) {
+// findEdit is the attribute that marks changes of earlier messages.
+func findEdit(m *waE2E.Message) string {
+	switch toKind(m) {
 	case KindDelete:
 		return string(types.EditAttributeSenderRevoke)
 	case KindEdit:
