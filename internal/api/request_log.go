@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 const maxLoggedPath = 300
@@ -22,7 +23,7 @@ func (rt *route) record(r *request, status int, began time.Time, took time.Durat
 	if code == "" || r.token.Kind == console {
 		return
 	}
-	entry := parley.LoggedRequest{
+	entry := store.LoggedRequest{
 		Channel: code, At: began, Method: r.http.Method, Path: rt.path, Status: status, Took: took, Request: r.id,
 		Token: r.token.ID,
 	}
@@ -65,7 +66,7 @@ func parseStatuses(text string) (statuses [2]int, err error) {
 }
 
 func (s *server) listRequests(ctx context.Context, r *request) (any, error) {
-	q := parley.RequestQuery{
+	q := store.RequestQuery{
 		Code: r.OptionalText("code", 1, 60), Path: r.OptionalText("path", 1, maxLoggedPath), Request: r.OptionalText("request_id", 1, 128),
 		IdempotencyKey: r.OptionalText("idempotency_key", 1, 255), Token: parley.TokenID(r.OptionalText("token", 1, 100)),
 		After: r.Whole("after", 0, 0, 1<<53),
@@ -87,7 +88,7 @@ func (s *server) listRequests(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	found, total, err := s.Store.Requests(ctx, r.code(), q, page)
-	return okPage(mapped(found, func(l parley.LoggedRequest) loggedRequestRow {
+	return okPage(mapped(found, func(l store.LoggedRequest) loggedRequestRow {
 		return loggedRequestRow{l.Seq, parley.Stamp(l.At), l.Method, l.Path, l.Status, textOrNil(l.Code),
 			float64(l.Took.Microseconds()) / 1000, l.Request, textOrNil(l.IdempotencyKey), l.Token}
 	}), page, total), notFoundAs(err, errNoChannel)

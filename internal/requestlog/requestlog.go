@@ -2,7 +2,7 @@
 //
 // Invariants:
 //   - A request only appends to memory, and never waits. Run writes, every 5 s.
-//   - Of a busy channel only the latest [parley.RequestsPerChannel] wait: older ones would be deleted at once.
+//   - Of a busy channel only the latest [store.RequestsPerChannel] wait: older ones would be deleted at once.
 //   - On a cluster the node that responded writes, in a transaction that is fenced like every other.
 //   - What cannot be written is dropped and counted.
 package requestlog
@@ -48,7 +48,7 @@ type Log struct {
 
 // latest is a ring: once it is full, next is the oldest.
 type latest struct {
-	all  []parley.LoggedRequest
+	all  []store.LoggedRequest
 	next int
 }
 
@@ -69,7 +69,7 @@ func New(db *store.DB, log *slog.Logger, metrics prometheus.Registerer) *Log {
 }
 
 // Add appends a request, unless too many wait.
-func (l *Log) Add(r parley.LoggedRequest) {
+func (l *Log) Add(r store.LoggedRequest) {
 	if !l.running.Load() {
 		return
 	}
@@ -79,7 +79,7 @@ func (l *Log) Add(r parley.LoggedRequest) {
 	r.Seq = l.last
 	p := l.pending[r.Channel]
 	switch {
-	case p != nil && len(p.all) == parley.RequestsPerChannel:
+	case p != nil && len(p.all) == store.RequestsPerChannel:
 		p.all[p.next] = r
 		p.next = (p.next + 1) % len(p.all)
 	case l.waiting == maxPending:
@@ -144,14 +144,14 @@ func (l *Log) write(ctx context.Context) {
 	l.dropped.Add(float64(failed))
 }
 
-func (l *Log) writeBatch(ctx context.Context, code parley.ChannelCode, batch []parley.LoggedRequest) error {
+func (l *Log) writeBatch(ctx context.Context, code parley.ChannelCode, batch []store.LoggedRequest) error {
 	n, known := l.untrim[code]
 	n += len(batch)
 	trim := !known || n >= trimAfter // another process may have written before
 	err := l.store.Tx(ctx, func(tx *store.Tx) error {
 		err := tx.AddRequests(ctx, code, batch)
 		if err == nil && trim {
-			err = tx.TrimRequests(ctx, code, parley.RequestsPerChannel)
+			err = tx.TrimRequests(ctx, code, store.RequestsPerChannel)
 		}
 		return err
 	})

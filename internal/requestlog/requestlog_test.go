@@ -40,28 +40,28 @@ func TestRequestLogNeverDelays(t *testing.T) {
 		return families[0].GetMetric()[0].GetCounter().GetValue()
 	}
 	l.running.Store(true) // but nothing writes
-	for i := range 3 * parley.RequestsPerChannel {
-		l.Add(parley.LoggedRequest{Channel: "main", Request: fmt.Sprint(i)})
+	for i := range 3 * store.RequestsPerChannel {
+		l.Add(store.LoggedRequest{Channel: "main", Request: fmt.Sprint(i)})
 	}
-	if l.waiting != parley.RequestsPerChannel || dropped() != 0 {
+	if l.waiting != store.RequestsPerChannel || dropped() != 0 {
 		t.Fatalf("%d wait, %v dropped", l.waiting, dropped())
 	}
 	for i := range maxPending {
-		l.Add(parley.LoggedRequest{Channel: parley.ChannelCode(fmt.Sprint("c", i))})
+		l.Add(store.LoggedRequest{Channel: parley.ChannelCode(fmt.Sprint("c", i))})
 	}
-	if l.waiting != maxPending || dropped() != parley.RequestsPerChannel {
+	if l.waiting != maxPending || dropped() != store.RequestsPerChannel {
 		t.Fatalf("%d wait, %v dropped", l.waiting, dropped())
 	}
 	l.write(t.Context())
-	found, total, err := db.Requests(t.Context(), "main", parley.RequestQuery{}, parley.Page{Limit: 1})
-	if err != nil || total != parley.RequestsPerChannel || found[0].Request != fmt.Sprint(3*parley.RequestsPerChannel-1) {
+	found, total, err := db.Requests(t.Context(), "main", store.RequestQuery{}, parley.Page{Limit: 1})
+	if err != nil || total != store.RequestsPerChannel || found[0].Request != fmt.Sprint(3*store.RequestsPerChannel-1) {
 		t.Errorf("stored: %v, %d, %v", found, total, err)
 	}
-	l.Add(parley.LoggedRequest{Channel: "main"})
+	l.Add(store.LoggedRequest{Channel: "main"})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.write(ended)
-	if dropped() != parley.RequestsPerChannel+1 {
+	if dropped() != store.RequestsPerChannel+1 {
 		t.Errorf("what was not written is not counted: %v", dropped())
 	}
 	if err := l.Flush(ended); !errors.Is(err, context.Canceled) {

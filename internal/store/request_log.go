@@ -8,8 +8,38 @@ import (
 	"parley"
 )
 
+// RequestsPerChannel is how many of the latest requests of a channel the request log has at least.
+const RequestsPerChannel = 1000
+
+// LoggedRequest is one request to the API for a channel. It has no body, no query string and no token.
+type LoggedRequest struct {
+	Seq            int64 // in the order of the responses; unique in its channel
+	Channel        parley.ChannelCode
+	At             time.Time // when it arrived
+	Method         string
+	Path           string
+	Status         int
+	Code           string // of the error; empty: none
+	Took           time.Duration
+	Request        string // its id
+	IdempotencyKey string // empty: none
+	Token          parley.TokenID
+}
+
+// RequestQuery selects requests of a channel. Empty fields select all.
+type RequestQuery struct {
+	Status         [2]int // from the first to the second
+	Code           string
+	Method         string
+	Path           string // a part of it
+	Request        string
+	IdempotencyKey string
+	Token          parley.TokenID
+	After          int64 // seq
+}
+
 // AddRequests appends requests of one channel to the request log. Requests of a channel that was deleted are ignored.
-func (t *Tx) AddRequests(_ context.Context, channel parley.ChannelCode, all []parley.LoggedRequest) error {
+func (t *Tx) AddRequests(_ context.Context, channel parley.ChannelCode, all []LoggedRequest) error {
 	id, err := t.channelID(channel)
 	if err != nil {
 		return parley.IgnoreNotFound(err)
@@ -38,8 +68,8 @@ func (t *Tx) TrimRequests(_ context.Context, channel parley.ChannelCode, keep in
 
 // Requests lists requests of a channel, newest first, and counts all that the query selects.
 func (r Reader) Requests(
-	ctx context.Context, channel parley.ChannelCode, q parley.RequestQuery, page parley.Page,
-) (found []parley.LoggedRequest, total int64, err error) {
+	ctx context.Context, channel parley.ChannelCode, q RequestQuery, page parley.Page,
+) (found []LoggedRequest, total int64, err error) {
 	in := r.with(ctx)
 	var id int64
 	if err := in.row(`SELECT id FROM channel WHERE code = $1`, []any{string(channel)}, &id); err != nil {
@@ -52,8 +82,8 @@ func (r Reader) Requests(
 	n := len(args)
 	found, err = list(in, `SELECT seq, at, method, path, status, code, took, request, idempotency, token FROM request_log WHERE `+where+`
 		ORDER BY seq DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2), append(args, int64(page.Limit), page.Offset),
-		func(row scanner) (parley.LoggedRequest, error) {
-			l := parley.LoggedRequest{Channel: channel}
+		func(row scanner) (LoggedRequest, error) {
+			l := LoggedRequest{Channel: channel}
 			var at, took int64
 			err := row.Scan(&l.Seq, &at, &l.Method, &l.Path, &l.Status, &l.Code, &took, &l.Request, &l.IdempotencyKey, &l.Token)
 			l.At, l.Took = moment(at), time.Duration(took)*time.Microsecond
@@ -63,7 +93,7 @@ func (r Reader) Requests(
 }
 
 // requestCondition needs no index but the primary key: a channel has about a thousand rows.
-func requestCondition(channel int64, q parley.RequestQuery) (where string, args []any) {
+func requestCondition(channel int64, q RequestQuery) (where string, args []any) {
 	conditions, args := []string{"channel = $1"}, []any{channel}
 	add := func(condition string, value any) {
 		args = append(args, value)
