@@ -135,7 +135,7 @@ func (e *Engine) sendOnce(ctx context.Context, rule parley.AlertRule, key, text 
 		}
 		draft := gateway.Draft{To: rule.Contact, Content: parley.Text{Body: text}, Request: key, Token: e.config.Token}
 		ms, err = e.config.Gateway.Send(ctx, rule.Via, []gateway.Draft{draft}, gateway.SendOptions{Wait: sendWait,
-			Key: &parley.StoredResponse{Scope: keyScope, Key: key, Fingerprint: []byte{}, CreatedAt: time.Now().UTC()}})
+			Key: &store.StoredResponse{Scope: keyScope, Key: key, Fingerprint: []byte{}, CreatedAt: time.Now().UTC()}})
 	}
 	if err != nil {
 		return parley.Message{}, err

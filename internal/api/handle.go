@@ -79,9 +79,9 @@ type request struct {
 	quota     limit.Quota   // the limit with the least left; no name: none
 	certain   bool          // it is repeated while its result is unknown
 
-	key      *parley.StoredResponse // stored with the work; nil: no idempotency key was sent
-	accepted bool                   // the work was accepted and the key stored with it
-	replaces bool                   // the response replaces the one stored with the work
+	key      *store.StoredResponse // stored with the work; nil: no idempotency key was sent
+	accepted bool                  // the work was accepted and the key stored with it
+	replaces bool                  // the response replaces the one stored with the work
 	// phoneMessage is the id of the message that a simulated phone sends under the key; empty: a new one.
 	phoneMessage parley.MessageID
 

@@ -35,7 +35,7 @@ func (rt *route) idempotent(ctx context.Context, r *request) (response, error) {
 	if len(values) > 1 || !validKey(values[0]) {
 		return response{}, parley.InvalidField(keyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters, given once.")
 	}
-	key := parley.StoredResponse{
+	key := store.StoredResponse{
 		Scope: rt.scope(r), Key: values[0], Fingerprint: fingerprint(r, rt.fingerprints[0]), Channel: r.channel.Code,
 		CreatedAt: time.Now().UTC(),
 	}
@@ -61,7 +61,7 @@ func (rt *route) idempotent(ctx context.Context, r *request) (response, error) {
 }
 
 // runFirst does the work for all concurrent requests with the same key.
-func (rt *route) runFirst(ctx context.Context, r *request, key parley.StoredResponse, f *flight) (a response, err error) {
+func (rt *route) runFirst(ctx context.Context, r *request, key store.StoredResponse, f *flight) (a response, err error) {
 	defer rt.flights.leave(f)
 	stored, err := rt.findStored(ctx, key)
 	if err != nil {
@@ -94,7 +94,7 @@ func (rt *route) runFirst(ctx context.Context, r *request, key parley.StoredResp
 }
 
 // findStored returns the stored response of a key; nil: none, or it has expired.
-func (rt *route) findStored(ctx context.Context, key parley.StoredResponse) (*parley.StoredResponse, error) {
+func (rt *route) findStored(ctx context.Context, key store.StoredResponse) (*store.StoredResponse, error) {
 	stored, err := rt.Store.StoredResponse(ctx, key.Scope, key.Key)
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil
@@ -115,7 +115,7 @@ func (rt *route) findStored(ctx context.Context, key parley.StoredResponse) (*pa
 
 // complete rebuilds a response that was lost because the process died after accepting the work. It uses the
 // current state of the messages.
-func (rt *route) complete(ctx context.Context, r *request, stored *parley.StoredResponse) error {
+func (rt *route) complete(ctx context.Context, r *request, stored *store.StoredResponse) error {
 	if rt.fromMessages == nil {
 		return parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was interrupted, and its result is unknown. "+
 			"Check whether it was done. If not, send it with a new key.")
@@ -137,7 +137,7 @@ func (rt *route) complete(ctx context.Context, r *request, stored *parley.Stored
 // storeResponse stores a response. If that fails, the caller still gets it, because the work is done; a retry
 // rebuilds it from the messages. A response repeats message text, so it is not stored if the channel's
 // retention is shorter than the life of the key.
-func (rt *route) storeResponse(ctx context.Context, r *request, key parley.StoredResponse) {
+func (rt *route) storeResponse(ctx context.Context, r *request, key store.StoredResponse) {
 	c, ok := rt.Gateway.Channel(key.Channel)
 	if life := c.Settings.Retention; ok && rt.fromMessages != nil && r.accepted && life != nil && time.Duration(*life) < keyLife {
 		return
@@ -155,7 +155,7 @@ func (rt *route) storeResponse(ctx context.Context, r *request, key parley.Store
 }
 
 // addKey stores the key. A key of a channel is deleted with the channel.
-func (r *request) addKey(ctx context.Context, tx *store.Tx, key parley.StoredResponse) error {
+func (r *request) addKey(ctx context.Context, tx *store.Tx, key store.StoredResponse) error {
 	if key.Channel != "" {
 		c := parley.Channel{Code: key.Channel}
 		if r.channel.Code == c.Code {
@@ -236,12 +236,12 @@ func (s *server) storeEncrypted(ctx context.Context, tx *store.Tx, r *request, a
 const encryptedType = "sealed "
 
 // responseContext binds an encrypted response to its key. Changing it makes stored responses unreadable.
-func responseContext(key *parley.StoredResponse) string {
+func responseContext(key *store.StoredResponse) string {
 	return "answer to " + key.Scope + " " + key.Key
 }
 
 // replay returns the stored response, if the request is the same.
-func (s *server) replay(stored parley.StoredResponse, r *request) (response, error) {
+func (s *server) replay(stored store.StoredResponse, r *request) (response, error) {
 	if len(stored.Fingerprint) == 0 {
 		return response{}, parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was accepted before the server's secret key was "+
 			"rotated, and cannot be compared with this one. See whether it was done; if not, send it with a new Idempotency-Key.")
@@ -291,7 +291,7 @@ func channelScope(c parley.Channel) string {
 
 // matches reports whether a stored response belongs to the same request. Its fingerprint may use an older key of
 // the keyring.
-func (s *server) matches(stored parley.StoredResponse, r *request) bool {
+func (s *server) matches(stored store.StoredResponse, r *request) bool {
 	return slices.ContainsFunc(s.fingerprints, func(key []byte) bool { return hmac.Equal(stored.Fingerprint, fingerprint(r, key)) })
 }
 
@@ -315,7 +315,7 @@ type flightKey struct{ scope, key string }
 type flight struct {
 	flightKey
 	done   chan struct{}
-	stored *parley.StoredResponse // the stored response; nil: none. Read it after done is closed.
+	stored *store.StoredResponse // the stored response; nil: none. Read it after done is closed.
 }
 
 // join returns the flight of a key, and whether the caller is the first and must leave it.

@@ -137,7 +137,7 @@ func TestAnswerThatWasLost(t *testing.T) {
 	lose := func(scope, key string) {
 		t.Helper()
 		err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
-			return tx.SetStoredResponse(t.Context(), parley.StoredResponse{Scope: scope, Key: key})
+			return tx.SetStoredResponse(t.Context(), store.StoredResponse{Scope: scope, Key: key})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -413,7 +413,7 @@ func TestGroupOfAProcessThatDied(t *testing.T) {
 	create("k", ayu).want(t, 200)
 	before := e.count("/api/groups")
 	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		return tx.SetStoredResponse(t.Context(), parley.StoredResponse{Scope: "main", Key: "k"})
+		return tx.SetStoredResponse(t.Context(), store.StoredResponse{Scope: "main", Key: "k"})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -438,7 +438,7 @@ func TestGroupOfAProcessThatDied(t *testing.T) {
 // TestKeysCountWhileTheClockIsDoubted looks a key up that is old only by a clock that jumped.
 func TestKeysCountWhileTheClockIsDoubted(t *testing.T) {
 	e := newEnv(t)
-	old := parley.StoredResponse{
+	old := store.StoredResponse{
 		Scope: "*admin", Key: "k", CreatedAt: time.Now().Add(-2 * keyLife), StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
 	}
 	rt := e.keyRoute()
@@ -470,7 +470,7 @@ func TestKeysEndAfterADay(t *testing.T) {
 		made++
 		return jsonResponse(m{"made": made})
 	}
-	old := parley.StoredResponse{
+	old := store.StoredResponse{
 		Scope: "*admin", Key: "k", Fingerprint: []byte("other"), CreatedAt: time.Now().Add(-keyLife),
 		StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
 	}

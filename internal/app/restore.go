@@ -199,7 +199,7 @@ func (d *Data) endRestored(ctx context.Context, known store.Credentials, compare
 	if r.BackupAt, err = d.Store.TrustedTime(ctx); err != nil {
 		return r, err
 	}
-	response := parley.StoredResponse{StatusCode: http.StatusConflict, ContentType: "application/json", Body: []byte(interrupted)}
+	response := store.StoredResponse{StatusCode: http.StatusConflict, ContentType: "application/json", Body: []byte(interrupted)}
 	r.Ended, err = d.Store.EndRestored(ctx, known, response, time.Now(), func(tx *store.Tx, e store.Ended) error {
 		after, err := json.Marshal(restoredEntry{parley.Stamp(r.BackupAt), compared, tokenIDs(e.Revoked), tokenIDs(e.Lowered),
 			e.Rotated, e.Retired, e.Audit})

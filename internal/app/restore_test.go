@@ -510,7 +510,7 @@ func addOpen(ctx context.Context, tx *store.Tx, was *lastKnown, now time.Time) e
 	code := parley.OTPCode{ID: parley.NewCodeID(), Channel: "demo", Contact: was.contact, Hash: []byte{1}, Encrypted: []byte{1},
 		CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	link := parley.OTPLink{ID: was.link, Channel: "demo", Contact: was.contact, Hash: []byte{1}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
-	key := parley.StoredResponse{Scope: "demo", Key: "pending", Fingerprint: []byte{1}, Channel: "demo", CreatedAt: now}
+	key := store.StoredResponse{Scope: "demo", Key: "pending", Fingerprint: []byte{1}, Channel: "demo", CreatedAt: now}
 	return errors.Join(append(errs, tx.PutLedger(ctx, parley.OTPLedger{Code: code, Requests: []time.Time{now}}),
 		tx.AddLink(ctx, link), tx.AddStoredResponse(ctx, key))...)
 }

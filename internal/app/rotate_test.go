@@ -77,7 +77,7 @@ func fillEncrypted(t *testing.T, data *Data) (e encryptedStore) {
 				Reference: k.Encrypt([]byte("file"), parley.MediaReferenceContext("demo"))}),
 			tx.SetResend(ctx, "demo", e.message.Ref(), k.Encrypt([]byte("resend"), gateway.ResendContext("demo")), now),
 			tx.PutLedger(ctx, parley.OTPLedger{Code: code, Requests: []time.Time{now}}), tx.AddLink(ctx, link),
-			tx.AddStoredResponse(ctx, parley.StoredResponse{Scope: "demo", Key: "key", Fingerprint: []byte{1}, Channel: "demo", CreatedAt: now,
+			tx.AddStoredResponse(ctx, store.StoredResponse{Scope: "demo", Key: "key", Fingerprint: []byte{1}, Channel: "demo", CreatedAt: now,
 				StatusCode: 200, ContentType: "sealed application/json", Body: k.Encrypt([]byte("{}"), "answer to demo key")}),
 		)
 	})

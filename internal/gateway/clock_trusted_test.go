@@ -9,6 +9,7 @@ import (
 	"parley"
 	"parley/internal/gateway"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // TestAClockThatIsAheadErasesNothing starts a gateway with a clock that is weeks ahead: texts, events, keys
@@ -21,7 +22,7 @@ func TestAClockThatIsAheadErasesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := b.lastEvent()
-		key := &parley.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
+		key := &store.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
 		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.SendOptions{Key: key, Wait: time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +83,7 @@ func TestAClockThatIsAheadKeepsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		created := time.Now()
-		key := &parley.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: created}
+		key := &store.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: created}
 		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "hello"), gateway.SendOptions{Key: key, Wait: time.Second}); err != nil {
 			t.Fatal(err)
 		}

@@ -189,7 +189,7 @@ func TestAKeyIsAcceptedOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 50 {
 			wg.Go(func() {
-				key := &parley.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
+				key := &store.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
 				_, err := b.g.Send(t.Context(), "demo", text(ayu, "once"), gateway.SendOptions{Key: key})
 				mu.Lock()
 				defer mu.Unlock()
@@ -426,7 +426,7 @@ func TestPickForPool(t *testing.T) {
 func TestOldTextAndStoredResponsesArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		key := &parley.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
+		key := &store.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
 		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.SendOptions{Key: key, Wait: time.Second})
 		if err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ type SendOptions struct {
 	// Wait is how long to wait until the network confirms all messages. Zero: they are returned as PENDING.
 	Wait time.Duration
 	// Key, if not nil, is stored in the same transaction. If it already exists, the error is [parley.ErrExists].
-	Key *parley.StoredResponse
+	Key *store.StoredResponse
 	// Accepted, if not nil, runs last in the same transaction, with the messages as they were stored. If it fails, nothing is
 	// stored and Send returns its error.
 	Accepted func(*store.Tx, []parley.Message) error
@@ -120,7 +120,7 @@ func (a *account) newMessages(channel parley.Channel, drafts []Draft) []parley.M
 	return ms
 }
 
-func (a *account) acceptAll(ctx context.Context, tx *store.Tx, ms []parley.Message, drafts []Draft, key *parley.StoredResponse) error {
+func (a *account) acceptAll(ctx context.Context, tx *store.Tx, ms []parley.Message, drafts []Draft, key *store.StoredResponse) error {
 	if key != nil {
 		for i := range ms {
 			ms[i].IdempotencyKey = key.Key

@@ -114,7 +114,7 @@ type Ended struct {
 // signing key retired, and newer entries of the audit log are appended. What is encrypted in present must be encrypted for this store.
 // Keys without a response get this one. also stores more in the same transaction.
 func (db *DB) EndRestored(
-	ctx context.Context, present Credentials, response parley.StoredResponse, now time.Time, also func(*Tx, Ended) error,
+	ctx context.Context, present Credentials, response StoredResponse, now time.Time, also func(*Tx, Ended) error,
 ) (Ended, error) {
 	var e Ended
 	err := db.Tx(ctx, func(t *Tx) error {
@@ -215,7 +215,7 @@ func (t *Tx) keepAudit(ctx context.Context, e *Ended, present []parley.AuditEntr
 }
 
 // endOpen expires or deletes everything that is open.
-func (t *Tx) endOpen(e *Ended, response parley.StoredResponse, now time.Time) error {
+func (t *Tx) endOpen(e *Ended, response StoredResponse, now time.Time) error {
 	at := millis(now)
 	for _, step := range []struct {
 		count *int64

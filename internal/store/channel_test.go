@@ -154,7 +154,7 @@ var channelTests = map[string]func(*env){
 				return errors.Join(
 					tx.AddToken(e.Context(), parley.Token{ID: parley.TokenID("tok_" + code), Kind: parley.ChannelToken, Channel: code}),
 					tx.SetReaction(e.Context(), code, m.Ref(), ann, "👍"),
-					tx.AddStoredResponse(e.Context(), parley.StoredResponse{Scope: string(code), Key: "k", Fingerprint: []byte{1}, Channel: code}))
+					tx.AddStoredResponse(e.Context(), store.StoredResponse{Scope: string(code), Key: "k", Fingerprint: []byte{1}, Channel: code}))
 			})
 		}
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })

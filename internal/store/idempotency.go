@@ -11,6 +11,24 @@ import (
 	"parley"
 )
 
+// StoredResponse is the stored response to a request with an idempotency key.
+type StoredResponse struct {
+	Scope       string // the channel's code, or the kind of the token where no channel is meant
+	Key         string
+	Fingerprint []byte // of method, path, query and body
+	Channel     parley.ChannelCode
+	Messages    []parley.MessageRef // what the request made, in order
+	CreatedAt   time.Time
+
+	// The response; zero and nil while it is not stored yet.
+	StatusCode  int
+	ContentType string
+	Body        []byte
+}
+
+// IsComplete reports whether the response is stored, not only that the request was accepted.
+func (a StoredResponse) IsComplete() bool { return a.StatusCode != 0 }
+
 const idempotencyColumns = `scope, key, fingerprint, channel, messages, created_at, status_code, content_type, body`
 
 // scope is the stored scope of an idempotency key. It has the channel's number, so the keys of a deleted or reset channel
@@ -29,20 +47,20 @@ func (r Reader) scope(scope string) (string, error) {
 }
 
 // StoredResponse finds the stored response to a request with an idempotency key.
-func (r Reader) StoredResponse(ctx context.Context, scope, key string) (parley.StoredResponse, error) {
+func (r Reader) StoredResponse(ctx context.Context, scope, key string) (StoredResponse, error) {
 	r = r.with(ctx)
 	stored, err := r.scope(scope)
 	if err != nil {
-		return parley.StoredResponse{}, err
+		return StoredResponse{}, err
 	}
-	a := parley.StoredResponse{Scope: scope, Key: key}
+	a := StoredResponse{Scope: scope, Key: key}
 	var messages []byte
 	var created int64
 	err = r.row(`SELECT fingerprint, coalesce((SELECT code FROM channel WHERE channel.id = idempotency.channel), ''), messages,
 		created_at, status_code, content_type, body FROM idempotency WHERE scope = $1 AND key = $2`, []any{stored, key},
 		&a.Fingerprint, &a.Channel, &messages, &created, &a.StatusCode, &a.ContentType, &a.Body)
 	if err != nil {
-		return parley.StoredResponse{}, err
+		return StoredResponse{}, err
 	}
 	if err := json.Unmarshal(messages, &a.Messages); err != nil {
 		return a, fmt.Errorf("messages of an idempotency key: %w", err)
@@ -52,7 +70,7 @@ func (r Reader) StoredResponse(ctx context.Context, scope, key string) (parley.S
 }
 
 // AddStoredResponse stores that a request with an idempotency key was accepted.
-func (t *Tx) AddStoredResponse(_ context.Context, a parley.StoredResponse) error {
+func (t *Tx) AddStoredResponse(_ context.Context, a StoredResponse) error {
 	messages, err := json.Marshal(a.Messages)
 	if err != nil {
 		return fmt.Errorf("messages of an idempotency key: %w", err)
@@ -67,7 +85,7 @@ func (t *Tx) AddStoredResponse(_ context.Context, a parley.StoredResponse) error
 }
 
 // SetStoredResponse stores the response.
-func (t *Tx) SetStoredResponse(_ context.Context, a parley.StoredResponse) error {
+func (t *Tx) SetStoredResponse(_ context.Context, a StoredResponse) error {
 	scope, err := t.scope(a.Scope)
 	if err != nil {
 		return err

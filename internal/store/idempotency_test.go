@@ -9,8 +9,8 @@ import (
 	"parley/internal/store"
 )
 
-func accepted(scope, key string) parley.StoredResponse {
-	return parley.StoredResponse{Scope: scope, Key: key, Fingerprint: []byte{1, 2, 3}, CreatedAt: start}
+func accepted(scope, key string) store.StoredResponse {
+	return store.StoredResponse{Scope: scope, Key: key, Fingerprint: []byte{1, 2, 3}, CreatedAt: start}
 }
 
 var answerTests = map[string]func(*env){
@@ -27,7 +27,7 @@ var answerTests = map[string]func(*env){
 		}
 		want.StatusCode, want.ContentType, want.Body = 200, "application/json", []byte(`{"a":1}`)
 		e.tx(func(tx *store.Tx) error {
-			return tx.SetStoredResponse(e.Context(), parley.StoredResponse{Scope: "main", Key: "k", StatusCode: 200,
+			return tx.SetStoredResponse(e.Context(), store.StoredResponse{Scope: "main", Key: "k", StatusCode: 200,
 				ContentType: want.ContentType, Body: want.Body})
 		})
 		got, err = e.store.StoredResponse(e.Context(), "main", "k")

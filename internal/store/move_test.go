@@ -18,7 +18,7 @@ var moveTests = map[string]func(*env){
 			_, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Delivered, nil, start)
 			return errors.Join(err,
 				tx.SetReaction(e.Context(), main, sent.Ref(), ann, "👍"),
-				tx.AddStoredResponse(e.Context(), parley.StoredResponse{Scope: string(main), Key: "k", Fingerprint: []byte{1}, Channel: main}),
+				tx.AddStoredResponse(e.Context(), store.StoredResponse{Scope: string(main), Key: "k", Fingerprint: []byte{1}, Channel: main}),
 				tx.AddToken(e.Context(), parley.Token{ID: "tok_1", Kind: parley.ChannelToken, Channel: main}),
 				tx.AddEvent(e.Context(), &parley.Event{Type: parley.MessageReceived, Channel: main, At: start, Message: &said}))
 		})
