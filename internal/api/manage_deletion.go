@@ -27,7 +27,7 @@ type deletionRow struct {
 	Problem         string             `json:"problem"`
 }
 
-func newDeletionRow(d parley.Deletion) deletionRow {
+func newDeletionRow(d store.Deletion) deletionRow {
 	row := deletionRow{
 		ID: strconv.FormatInt(d.ID, 10), Code: d.Channel, State: deletionRunning, StartedAt: parley.Stamp(d.StartedAt),
 		FinishedAt: stampOrNil(d.FinishedAt), MessagesDeleted: d.Purged, Problem: d.Problem,

@@ -19,16 +19,16 @@ import (
 // needs no network: a device that is still linked stays in the list on its phone. inTx runs in the transaction that deletes it.
 func (g *Gateway) DeleteChannel(
 	ctx context.Context, code parley.ChannelCode, inTx ...func(*store.Tx, parley.Channel) error,
-) (parley.Deletion, error) {
+) (store.Deletion, error) {
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
 	a, err := g.account(code)
 	if err != nil {
-		return parley.Deletion{}, err
+		return store.Deletion{}, err
 	}
 	if !a.retired.CompareAndSwap(nil, deletion(code)) {
-		return parley.Deletion{}, a.retired.Load().refusal
+		return store.Deletion{}, a.retired.Load().refusal
 	}
 	a.stop() // before the code is free: the worker must not see messages of a new channel
 	err = g.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -59,7 +59,7 @@ func (g *Gateway) DeleteChannel(
 		})
 	}
 	if err != nil {
-		return parley.Deletion{}, err
+		return store.Deletion{}, err
 	}
 	return g.Store.Deletion(ctx, a.id)
 }
@@ -138,7 +138,7 @@ func (g *Gateway) leaveNetworks(ctx context.Context) error {
 	return nil
 }
 
-func (g *Gateway) leaveNetwork(ctx context.Context, d parley.Deletion) error {
+func (g *Gateway) leaveNetwork(ctx context.Context, d store.Deletion) error {
 	if driver := g.Drivers[d.Network]; driver != nil {
 		if err := driver.DeleteChannel(ctx, d.Channel); err != nil {
 			return err

@@ -81,7 +81,7 @@ func (b *bench) awaitDeletions() {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if !slices.ContainsFunc(deletions, func(d parley.Deletion) bool { return d.FinishedAt.IsZero() }) {
+		if !slices.ContainsFunc(deletions, func(d store.Deletion) bool { return d.FinishedAt.IsZero() }) {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -97,7 +97,7 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 		return n == purgeBatch, nil, err
 	})
 	run("purge finished deletions", func(tx *store.Tx) (bool, []parley.Media, error) {
-		return false, nil, tx.PurgeDeletions(ctx, now.Add(-parley.DeletionRetention))
+		return false, nil, tx.PurgeDeletions(ctx, now.Add(-store.DeletionRetention))
 	})
 }
 

@@ -7,34 +7,50 @@ import (
 	"parley"
 )
 
+// Deletion is the deletion of a channel. The channel is gone when it starts. What it had is purged in the background.
+type Deletion struct {
+	ID        int64 // the number of the channel
+	Channel   parley.ChannelCode
+	Network   parley.NetworkName // that still stores something of the channel; empty: none does
+	StartedAt time.Time
+	// FinishedAt is zero while anything of the channel is stored.
+	FinishedAt time.Time
+	Messages   int64  // that the channel had; negative: they are not counted yet
+	Purged     int64  // of these messages
+	Problem    string // why the last attempt failed, a sentence; empty: it did not
+}
+
+// DeletionRetention is how long a finished deletion is listed.
+const DeletionRetention = 7 * 24 * time.Hour
+
 const (
 	readDeletions = `SELECT id, code, network, started_at, finished_at, messages, messages_purged, problem FROM deletion `
 	maxDeletions  = 1000
 )
 
 // Deletions lists the deletions of channels: first those under way, then the finished ones, each newest first.
-func (r Reader) Deletions(ctx context.Context) ([]parley.Deletion, error) {
+func (r Reader) Deletions(ctx context.Context) ([]Deletion, error) {
 	return list(r.with(ctx), readDeletions+`WHERE code <> '' ORDER BY finished_at > 0, id DESC LIMIT $1`,
 		[]any{int64(maxDeletions)}, scanDeletion)
 }
 
 // Deletion finds the deletion of a channel by the channel's number.
-func (r Reader) Deletion(ctx context.Context, id int64) (parley.Deletion, error) {
+func (r Reader) Deletion(ctx context.Context, id int64) (Deletion, error) {
 	return one(r.with(ctx), readDeletions+`WHERE id = $1`, []any{id}, scanDeletion)
 }
 
 // NetworkDeletions lists the deletions of channels of which a network still stores something.
-func (r Reader) NetworkDeletions(ctx context.Context) ([]parley.Deletion, error) {
+func (r Reader) NetworkDeletions(ctx context.Context) ([]Deletion, error) {
 	return list(r.with(ctx), readDeletions+`WHERE network <> '' ORDER BY id`, nil, scanDeletion)
 }
 
 // NextDeletion finds the channel whose rows [Tx.PurgeChannels] deletes next. A webhook comes before the channels, and is
 // returned as an empty deletion.
-func (r Reader) NextDeletion(ctx context.Context) (parley.Deletion, error) {
+func (r Reader) NextDeletion(ctx context.Context) (Deletion, error) {
 	r = r.with(ctx)
 	var webhook bool
 	if err := r.row(`SELECT EXISTS (SELECT 1 FROM retired_webhook)`, nil, &webhook); err != nil || webhook {
-		return parley.Deletion{}, err
+		return Deletion{}, err
 	}
 	return one(r, readDeletions+`WHERE purged = 0 ORDER BY id LIMIT 1`, nil, scanDeletion)
 }
@@ -46,7 +62,7 @@ func (r Reader) CountDeletion(ctx context.Context, id int64) (n int64, err error
 	return n, err
 }
 
-func scanDeletion(row scanner) (d parley.Deletion, err error) {
+func scanDeletion(row scanner) (d Deletion, err error) {
 	var started, finished int64
 	err = row.Scan(&d.ID, &d.Channel, &d.Network, &started, &finished, &d.Messages, &d.Purged, &d.Problem)
 	d.StartedAt, d.FinishedAt = moment(started), moment(finished)
