@@ -211,9 +211,15 @@ func (s *server) makeParts() {
 			return s.gateway.QueuedAhead(code, priority)
 		},
 	})
+	secrets := callback.NewSecrets(s.data.Store, s.data.Keyring)
+	drivers := map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp}
+	if s.cfg.network != nil {
+		driver := s.cfg.network(secrets)
+		drivers[driver.Info().Name] = driver
+	}
 	s.gateway = gateway.New(gateway.Config{
 		Store:          s.data.Store,
-		Drivers:        map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
+		Drivers:        drivers,
 		Media:          s.media,
 		Limits:         s.cfg.Storage.OrDefault(),
 		Keyring:        s.data.Keyring,
@@ -230,7 +236,7 @@ func (s *server) makeParts() {
 	options := safehttp.Options{MaxBody: callback.MaxResponse, HeaderTimeout: callback.WebhookTimeout}
 	s.callback = callback.New(callback.Config{
 		Store:   s.data.Store,
-		Secrets: callback.NewSecrets(s.data.Store, s.data.Keyring),
+		Secrets: secrets,
 		Client:  s.webhookAddresses.Client(options),
 		Callers: s.callerAddresses.Client(options),
 		Render:  s.feed.Render,

@@ -16,6 +16,7 @@ import (
 	"parley/internal/diagnostics"
 	"parley/internal/doctor"
 	"parley/internal/mcp"
+	"parley/internal/network"
 )
 
 // DefaultListen is loopback with a port (PARL on a keypad) that other programs rarely use.
@@ -78,6 +79,8 @@ type Config struct {
 	freeDisk       func(path string) int64 // nil: that of the disk
 	maxConnections int                     // zero: the usual number
 	opened         func(*server)           // called before the server serves requests; may be nil
+	// network makes the driver of one more network; nil: there is none.
+	network func(network.Credentials) network.Driver
 }
 
 // Reach is who can reach a server with this configuration.

@@ -389,7 +389,7 @@ func TestPostgresRotation(t *testing.T) {
 	}
 
 	r, err := RetireSecret(ctx, c)
-	if err != nil || r.Reencrypted != 7 || r.Unreadable != 0 {
+	if err != nil || r.Reencrypted != 8 || r.Unreadable != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if file().Len() != 1 {
