@@ -213,7 +213,9 @@ func readStream(t *testing.T, url, token, data string) {
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "" {
 		t.Fatalf("%s, Content-Encoding %q", resp.Status, resp.Header.Get("Content-Encoding"))
 	}
-	run(t, parley(t), "send", "demo", "6281234567890", "halo", "--data", data, "--url", url)
+	send := exec.Command(parley(t), "send", "demo", "6281234567890", "halo", "--data", data, "--url", url)
+	send.Env = append(os.Environ(), "PARLEY_TOKEN="+token) // dev.env is for the address of dev itself
+	runCmd(t, send)
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 		if strings.HasPrefix(lines.Text(), "event: message.") {
 			return
