@@ -108,7 +108,6 @@ func TestSandboxNeverStandsIn(t *testing.T) {
 // the text and the id of a link to a real channel for the same contact.
 func TestSandboxTicketApprovesNoRealLink(t *testing.T) {
 	e := newEnv(t)
-	e.config.Gateway.LoginLinks = e.config.OTP
 	e.addLive("live")
 	body := m{"contact_id": ayu, "expires": 300}
 	tap := func(ticket, text string) reply {

@@ -74,10 +74,13 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	registry := prometheus.NewRegistry()
 	keyring := must(encrypt.OpenKeyFile(filepath.Join(dir, "key")))(t)
 	ahead := &atomic.Int64{}
-	g := gateway.New(gateway.Config{
+	var g *gateway.Gateway
+	codes := otp.New(otp.Config{Store: db, Keyring: keyring, Log: log,
+		Now: func(code parley.ChannelCode) time.Time { return g.Now(code) }})
+	g = gateway.New(gateway.Config{
 		Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 		Store: db, Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: phones},
-		Media: library, Keyring: keyring, Log: log, Metrics: registry,
+		Media: library, Keyring: keyring, Log: log, Metrics: registry, LoginLinks: codes,
 	})
 	running, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -93,7 +96,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 
 	e := &env{t: t, logs: logs, ahead: ahead, keyFile: filepath.Join(dir, "key"), config: Config{
 		Gateway: g, Store: db, Tokens: tokens, Keyring: keyring, Media: library, Sandbox: phones, Log: log, Metrics: registry,
-		OTP:          otp.New(otp.Config{Store: db, Keyring: keyring, Now: g.Now, Log: log}),
+		OTP:          codes,
 		Callbacks:    callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, keyring), Log: log}),
 		Ready:        func(context.Context) error { return nil },
 		AuthFailures: 100_000, OnUntrustedProxy: func() {}, Cluster: cluster.Single{},

@@ -57,7 +57,7 @@ func deletion(code parley.ChannelCode) *retirement {
 // tx runs a transaction that stores something of the channel. It fails if this channel was deleted, also if another one
 // has its code now.
 func (a *account) tx(ctx context.Context, do func(*store.Tx) error) error {
-	return a.g.Store.Tx(ctx, func(tx *store.Tx) error {
+	return a.g.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		refusal, err := a.check(ctx, tx)
 		if err != nil {
 			return err
@@ -90,25 +90,25 @@ func errChannelNotFound(code parley.ChannelCode) *parley.Error {
 
 // newAccount starts the worker of a channel. The session is opened by sync.
 func newAccount(g *Gateway, c parley.Channel) *account {
-	if c.Runs() && !g.Offline { // the stored state is that of an earlier process
+	if c.Runs() && !g.config.Offline { // the stored state is that of an earlier process
 		c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, moved: make(chan struct{}), channel: c}
 	a.worker = outbox.New(outbox.Config{
 		Channel:          c.Code,
-		Store:            g.Store,
+		Store:            g.config.Store,
 		Now:              a.now,
 		ClockTrusted:     g.ClockTrusted,
-		MaySend:          func() bool { return a.retired.Load() == nil && g.Cluster.MaySend() },
+		MaySend:          func() bool { return a.retired.Load() == nil && g.config.Cluster.MaySend() },
 		Current:          a.snapshot,
 		OnDone:           a.messageDone,
 		RemoveFile:       func(m parley.Media) { g.RemoveFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,
 		EncryptForResend: a.encryptForResend,
-		Log:              g.Log,
+		Log:              g.config.Log,
 	})
-	if !g.Offline {
+	if !g.config.Offline {
 		a.running.Go(func() { a.worker.Run(ctx) })
 	}
 	return a
@@ -128,7 +128,7 @@ func (a *account) update(c parley.Channel) {
 	changed := a.channel.Network != c.Network || !reflect.DeepEqual(a.channel.Settings, c.Settings)
 	a.channel.Name, a.channel.Network, a.channel.Enabled = c.Name, c.Network, c.Enabled
 	a.channel.Settings, a.channel.Labels = c.Settings, c.Labels
-	if a.g.Offline {
+	if a.g.config.Offline {
 		a.channel.State = c.State
 	}
 	a.mu.Unlock()
@@ -197,12 +197,12 @@ func (a *account) open(ctx context.Context) {
 	a.setState(ctx, network.State{Status: parley.ChannelStarting})
 	session, err := driver.Open(ctx, c, a.handleEvent)
 	if parley.CodeOf(err) == parley.Unavailable { // the database, perhaps only for a moment
-		a.g.Log.Warn("open session", "channel", c.Code, "error", err)
+		a.g.config.Log.Warn("open session", "channel", c.Code, "error", err)
 		a.g.refreshLater()
 		return
 	}
 	if err != nil { // the other channels go on
-		a.g.Log.Error("open session", "channel", c.Code, "error", err)
+		a.g.config.Log.Error("open session", "channel", c.Code, "error", err)
 		a.setState(ctx, network.State{Status: parley.ChannelFailed, Reason: "Its session could not be opened. See the log of the server."})
 		return
 	}
@@ -295,7 +295,7 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 	a.mu.Lock()
 	a.channel.Number, a.channel.PhoneName, a.channel.AccountFrom = c.Number, c.PhoneName, c.AccountFrom
 	a.mu.Unlock()
-	a.g.Log.Info("the channel has another account; messages for the earlier one fail", "channel", a.code)
+	a.g.config.Log.Info("the channel has another account; messages for the earlier one fail", "channel", a.code)
 	a.worker.Wake()
 	return nil
 }
@@ -325,7 +325,7 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		return
 	}
 	if c.State.Status != was.State.Status {
-		a.g.Log.Info("channel", "channel", c.Code, "status", c.State.Status, "reason", c.State.Reason)
+		a.g.config.Log.Info("channel", "channel", c.Code, "status", c.State.Status, "reason", c.State.Reason)
 		a.g.activity.Publish(Activity{At: now, Channel: c.Code, State: c.State.Status, Reason: c.State.Reason})
 	}
 	err := a.tx(ctx, func(tx *store.Tx) error {
@@ -338,7 +338,7 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		return tx.AddEvent(ctx, parley.NewChannelEvent(c, was.State.Status, now))
 	})
 	if err != nil && a.retired.Load() == nil {
-		a.g.Log.Error("store a channel's state", "channel", c.Code, "error", err)
+		a.g.config.Log.Error("store a channel's state", "channel", c.Code, "error", err)
 	}
 }
 
@@ -391,7 +391,7 @@ func (a *account) messageDone(m *parley.Message) {
 func (a *account) decryptSecret(s parley.Secret) (parley.Content, error) {
 	encrypted := s.Encrypted
 	if encrypted == nil {
-		code, err := a.g.Store.Code(context.Background(), s.OTP)
+		code, err := a.g.config.Store.Code(context.Background(), s.OTP)
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
 			return nil, fmt.Errorf("read a code: %w", err)
 		}
@@ -399,7 +399,7 @@ func (a *account) decryptSecret(s parley.Secret) (parley.Content, error) {
 			return nil, network.Refuse(parley.Expired, "Its code expired before it could be sent.")
 		}
 	}
-	text, err := a.g.Keyring.Decrypt(encrypted, string(s.OTP))
+	text, err := a.g.config.Keyring.Decrypt(encrypted, string(s.OTP))
 	if err != nil {
 		return nil, &network.Error{Class: network.Permanent, Cause: err, Failure: parley.Failure{
 			Code: parley.GaveUp, Message: "Its text cannot be decrypted: this server has another key now."}}

@@ -21,7 +21,7 @@ func (g *Gateway) CreateChannel(
 		return parley.Channel{}, parley.InvalidField("network", "network must be a network of this server.")
 	}
 	c.Begin(time.Now())
-	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
+	err := g.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		err := tx.AddChannel(ctx, c)
 		if errors.Is(err, parley.ErrExists) {
 			err = ErrCodeExists
@@ -47,7 +47,7 @@ type InChange func(tx *store.Tx, before, after parley.Channel) error
 func (g *Gateway) UpdateChannel(
 	ctx context.Context, code parley.ChannelCode, change func(*parley.Channel), inTx ...InChange,
 ) (parley.Channel, error) {
-	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
+	err := g.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		c, err := tx.Channel(ctx, code)
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func (g *Gateway) reset(ctx context.Context, code parley.ChannelCode, resetNetwo
 	}
 	a.setState(ctx, network.State{Status: parley.ChannelStarting}) // new messages wait
 	a.close()
-	err = g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ClearChannel(ctx, code) })
+	err = g.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ClearChannel(ctx, code) })
 	if err == nil {
 		err = resetNetwork(ctx)
 	}

@@ -25,7 +25,7 @@ func (g *Gateway) Choices(ctx context.Context) ([]parley.Channel, error) {
 		return slices.DeleteFunc(channels, func(c parley.Channel) bool { return !c.IsLive() }), nil
 	}
 	// A channel that another node has just created, or that is just going live, may be only in the store.
-	live, err := g.Store.HasLiveChannel(ctx)
+	live, err := g.config.Store.HasLiveChannel(ctx)
 	if err == nil && live {
 		err = errStarting
 	}
@@ -57,7 +57,7 @@ func (g *Gateway) PickForPool(ctx context.Context, to parley.ContactID) (parley.
 	if len(working) == 0 {
 		return "", why
 	}
-	last, err := g.Store.LastChannelWith(ctx, to, working)
+	last, err := g.config.Store.LastChannelWith(ctx, to, working)
 	if errors.Is(err, parley.ErrNotFound) {
 		return working[rand.IntN(len(working))], nil
 	}

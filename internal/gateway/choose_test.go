@@ -98,7 +98,7 @@ func TestChoicesOnAnotherNode(t *testing.T) {
 
 // unstarted is another gateway on the same store.
 func (b *bench) unstarted(c gateway.Cluster) *gateway.Gateway {
-	config := b.g.Config
+	config := b.config
 	config.Cluster, config.Metrics, config.Offline = c, prometheus.NewRegistry(), true
 	return gateway.New(config)
 }

@@ -141,11 +141,11 @@ func (c *clockGuard) toStore() (time.Time, bool) {
 func (g *Gateway) ClockTrusted() bool {
 	trusts, lead, changed := g.clock.check()
 	if changed && !trusts {
-		g.Log.Warn("the clock is more than a day ahead of the newest stored time: nothing is erased or expires by age "+
+		g.config.Log.Warn("the clock is more than a day ahead of the newest stored time: nothing is erased or expires by age "+
 			"until the network's clock or one hour of running confirms it", "ahead", lead.Round(time.Second).String())
 	}
 	if changed && trusts {
-		g.Log.Info("the clock is trusted again: erasing by age goes on")
+		g.config.Log.Info("the clock is trusted again: erasing by age goes on")
 	}
 	return trusts
 }
@@ -171,12 +171,12 @@ func (g *Gateway) storeClock(ctx context.Context) {
 	if !due {
 		return
 	}
-	err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTrustedTime(ctx, at) })
+	err := g.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTrustedTime(ctx, at) })
 	if err == nil {
 		g.clock.mu.Lock()
 		g.clock.stored = at
 		g.clock.mu.Unlock()
 	} else if ctx.Err() == nil {
-		g.Log.Error("store the trusted time", "error", err)
+		g.config.Log.Error("store the trusted time", "error", err)
 	}
 }

@@ -31,7 +31,7 @@ func (g *Gateway) DeleteChannel(
 		return store.Deletion{}, a.retired.Load().refusal
 	}
 	a.stop() // before the code is free: the worker must not see messages of a new channel
-	err = g.Store.Tx(ctx, func(tx *store.Tx) error {
+	err = g.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.CheckChannel(ctx, code, a.id); err != nil {
 			return err
 		}
@@ -46,14 +46,14 @@ func (g *Gateway) DeleteChannel(
 		err = errChannelNotFound(code)
 	}
 	g.hide(a)
-	if g.Offline { // nothing runs in the background
+	if g.config.Offline { // nothing runs in the background
 		g.closeHidden(a)
 		err = errors.Join(err, g.refresh(ctx), g.purgeDeleted(ctx))
 	} else {
 		g.changes.Go(func() {
 			g.closeHidden(a)
 			if err := g.Refresh(ctx); err != nil {
-				g.Log.Error("refresh channels", "error", err)
+				g.config.Log.Error("refresh channels", "error", err)
 				g.refreshLater()
 			}
 		})
@@ -61,7 +61,7 @@ func (g *Gateway) DeleteChannel(
 	if err != nil {
 		return store.Deletion{}, err
 	}
-	return g.Store.Deletion(ctx, a.id)
+	return g.config.Store.Deletion(ctx, a.id)
 }
 
 // remove closes the account of a channel that another process deleted.
@@ -113,7 +113,7 @@ func (g *Gateway) awaitNetwork(ctx context.Context, code parley.ChannelCode) {
 
 // leaveNetworks removes what networks store of deleted channels.
 func (g *Gateway) leaveNetworks(ctx context.Context) error {
-	deletions, err := g.Store.NetworkDeletions(ctx)
+	deletions, err := g.config.Store.NetworkDeletions(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func (g *Gateway) leaveNetworks(ctx context.Context) error {
 		g.mu.RLock()
 		leaving := g.leaving[d.Channel] > 0 // a refresh follows
 		g.mu.RUnlock()
-		if leaving || !g.Cluster.Owns(string(d.Channel)) {
+		if leaving || !g.config.Cluster.Owns(string(d.Channel)) {
 			continue
 		}
 		if err := g.leaveNetwork(ctx, d); err != nil {
-			g.Log.Error("remove a deleted channel from its network", "channel", d.Channel, "error", err)
+			g.config.Log.Error("remove a deleted channel from its network", "channel", d.Channel, "error", err)
 			g.storeProblem(ctx, d.ID, err)
 			stored[d.Channel] = true
 			g.refreshLater()
@@ -144,7 +144,7 @@ func (g *Gateway) leaveNetwork(ctx context.Context, d store.Deletion) error {
 			return err
 		}
 	}
-	return g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.LeaveNetwork(ctx, d.ID) })
+	return g.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.LeaveNetwork(ctx, d.ID) })
 }
 
 func (g *Gateway) storeProblem(ctx context.Context, id int64, problem error) {
@@ -152,8 +152,8 @@ func (g *Gateway) storeProblem(ctx context.Context, id int64, problem error) {
 	if e, ok := errors.AsType[*parley.Error](problem); ok {
 		text = e.Message
 	}
-	if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetDeletionProblem(ctx, id, text) }); err != nil {
-		g.Log.Error("store the problem of a deletion", "error", err)
+	if err := g.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetDeletionProblem(ctx, id, text) }); err != nil {
+		g.config.Log.Error("store the problem of a deletion", "error", err)
 	}
 }
 
@@ -165,9 +165,9 @@ func (g *Gateway) runDeletions(ctx context.Context) {
 	ticker := time.NewTicker(deletionsEvery)
 	defer ticker.Stop()
 	for {
-		if g.Cluster.Leads() {
+		if g.config.Cluster.Leads() {
 			if err := g.purgeDeleted(ctx); err != nil && ctx.Err() == nil {
-				g.Log.Error("purge deleted channels and webhooks", "error", err)
+				g.config.Log.Error("purge deleted channels and webhooks", "error", err)
 			}
 		}
 		select {
@@ -181,8 +181,8 @@ func (g *Gateway) runDeletions(ctx context.Context) {
 
 // purgeDeleted purges until nothing is left. Other writers get as much time as each batch took.
 func (g *Gateway) purgeDeleted(ctx context.Context) error {
-	for g.Cluster.Leads() {
-		d, err := g.Store.NextDeletion(ctx)
+	for g.config.Cluster.Leads() {
+		d, err := g.config.Store.NextDeletion(ctx)
 		if errors.Is(err, parley.ErrNotFound) {
 			return nil
 		}
@@ -207,16 +207,16 @@ func (g *Gateway) purgeDeleted(ctx context.Context) error {
 }
 
 func (g *Gateway) countDeletion(ctx context.Context, id int64) error {
-	n, err := g.Store.CountDeletion(ctx, id)
+	n, err := g.config.Store.CountDeletion(ctx, id)
 	if err != nil {
 		return err
 	}
-	return g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetDeletionMessages(ctx, id, n) })
+	return g.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetDeletionMessages(ctx, id, n) })
 }
 
 func (g *Gateway) purgeSome(ctx context.Context) error {
 	var files []parley.Media
-	err := g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+	err := g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		files, _, err = tx.PurgeChannels(ctx)
 		return err
 	})

@@ -78,7 +78,10 @@ type Cluster interface {
 
 // Gateway runs channels. Its methods may be called from several goroutines.
 type Gateway struct {
-	Config
+	Drivers map[parley.NetworkName]network.Driver
+	Clock   func() time.Time // of this machine
+
+	config   Config
 	ready    chan struct{}
 	stopped  chan struct{} // closed when Run ends: nobody confirms messages any more
 	activity bus.Topic[Activity]
@@ -114,8 +117,9 @@ func New(c Config) *Gateway {
 	if c.Cluster == nil {
 		c.Cluster = cluster.Single{}
 	}
-	g := &Gateway{Config: c, ready: make(chan struct{}), stopped: make(chan struct{}), accounts: map[parley.ChannelCode]*account{},
-		leaving: map[parley.ChannelCode]int{}, others: map[parley.ChannelCode]parley.Channel{}, purgeNow: make(chan struct{}, 1)}
+	g := &Gateway{config: c, Drivers: c.Drivers, Clock: c.Clock, ready: make(chan struct{}), stopped: make(chan struct{}),
+		accounts: map[parley.ChannelCode]*account{},
+		leaving:  map[parley.ChannelCode]int{}, others: map[parley.ChannelCode]parley.Channel{}, purgeNow: make(chan struct{}, 1)}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
 	g.fetcher, g.receipts = newMediaFetcher(g), newReceiptWriter(c.Store)
@@ -127,7 +131,7 @@ func New(c Config) *Gateway {
 // gateway runs once.
 func (g *Gateway) Run(ctx context.Context) error {
 	defer close(g.stopped) // after all accounts were closed
-	trusted, err := g.Store.TrustedTime(ctx)
+	trusted, err := g.config.Store.TrustedTime(ctx)
 	if err != nil {
 		return fmt.Errorf("read the newest trusted time: %w", err)
 	}
@@ -164,7 +168,7 @@ func (g *Gateway) refresh(ctx context.Context) error {
 	if draining {
 		return nil
 	}
-	channels, err := g.Store.Channels(ctx)
+	channels, err := g.config.Store.Channels(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,7 +195,7 @@ func (g *Gateway) refresh(ctx context.Context) error {
 		if !g.owns(c) {
 			continue // Release closes an account that moved to another node
 		}
-		if a := g.updateAccount(c); a != nil && !g.Offline && g.CheckNetwork(c.Code) == nil && !a.inSync() {
+		if a := g.updateAccount(c); a != nil && !g.config.Offline && g.CheckNetwork(c.Code) == nil && !a.inSync() {
 			changes = append(changes, func() error { a.sync(ctx); return nil })
 		}
 	}
@@ -222,13 +226,13 @@ func (g *Gateway) concurrently(changes []func() error) error {
 		case err := <-results:
 			errs = append(errs, err)
 		case <-timeout.C:
-			g.Log.Warn("some channels take long to start or stop; the others go on", "channels", len(changes)-n)
+			g.config.Log.Warn("some channels take long to start or stop; the others go on", "channels", len(changes)-n)
 			g.changes.Go(func() {
 				for range len(changes) - n {
 					<-results
 				}
 				if err := g.Refresh(context.Background()); err != nil { // a code that was in use may be free now
-					g.Log.Error("refresh channels", "error", err)
+					g.config.Log.Error("refresh channels", "error", err)
 				}
 			})
 			return errors.Join(errs...)
@@ -240,7 +244,7 @@ func (g *Gateway) concurrently(changes []func() error) error {
 // updateAccount creates or updates the account of a stored channel; nil: an account with its code is still being removed,
 // and a refresh follows.
 func (g *Gateway) updateAccount(c parley.Channel) *account {
-	if g.Offline {
+	if g.config.Offline {
 		c = asOffline(c)
 	}
 	g.mu.Lock()
@@ -276,7 +280,7 @@ func (g *Gateway) drain(ctx context.Context) {
 	select {
 	case <-changed:
 	case <-time.After(changeTimeout):
-		g.Log.Warn("some channels could not be stopped in time")
+		g.config.Log.Warn("some channels could not be stopped in time")
 	}
 }
 

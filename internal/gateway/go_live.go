@@ -48,7 +48,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	}
 	a.close()
 	var failed []parley.Message
-	err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+	err = g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		if failed, err = a.moveToWhatsApp(ctx, tx, allow); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 
 // replace replaces a closed account in one step, so that no request finds the channel missing.
 func (g *Gateway) replace(ctx context.Context, a *account) error {
-	c, err := g.Store.Channel(ctx, a.code)
+	c, err := g.config.Store.Channel(ctx, a.code)
 	if err != nil {
 		g.unregister(a)
 		return err

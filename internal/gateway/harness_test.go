@@ -31,6 +31,7 @@ type bench struct {
 	driver  *driver
 	keyring *encrypt.Keyring
 	g       *gateway.Gateway
+	config  gateway.Config // of g
 
 	ahead     time.Duration // of the machine's clock
 	eventLife time.Duration
@@ -92,12 +93,13 @@ func (b *bench) awaitDeletions() {
 
 func (b *bench) start() {
 	ahead := b.ahead
-	b.g = gateway.New(gateway.Config{
+	b.config = gateway.Config{
 		Clock: func() time.Time { return time.Now().Add(ahead) },
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: live{b.driver}},
 		Keyring: b.keyring, LoginLinks: b.links, EventRetention: b.eventLife, Limits: b.limits,
-	})
+	}
+	b.g = gateway.New(b.config)
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan struct{})
 	g, done := b.g, b.done

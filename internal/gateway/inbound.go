@@ -62,8 +62,8 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	}
 	var hit *otp.Hit
 	var err error
-	if a.g.LoginLinks != nil { // also for history: it may hold the code of a login link that is still open
-		hit, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
+	if a.g.config.LoginLinks != nil { // also for history: it may hold the code of a login link that is still open
+		hit, err = a.g.config.LoginLinks.MatchMessage(ctx, channel, &m)
 	}
 	if e.Past || e.Group != "" { // a code that is posted in a group is masked, but it is no login
 		hit = nil
@@ -105,7 +105,7 @@ func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.
 	tx.OnCommit(a.g.fetcher.wake)
 	return tx.AddMediaFetch(ctx, parley.MediaFetch{
 		Seq: m.Seq, Channel: channel.Code, Chat: m.Chat, NextAt: now, CreatedAt: now,
-		Reference: a.g.Keyring.Encrypt(reference, parley.MediaReferenceContext(channel.Code)),
+		Reference: a.g.config.Keyring.Encrypt(reference, parley.MediaReferenceContext(channel.Code)),
 	})
 }
 
@@ -122,7 +122,7 @@ func (a *account) storeInbound(ctx context.Context, tx *store.Tx, channel parley
 			return err
 		}
 		if len(content) > 0 {
-			event.Encrypted = a.g.Keyring.Encrypt(content, parley.EventTextContext(channel.Code))
+			event.Encrypted = a.g.config.Keyring.Encrypt(content, parley.EventTextContext(channel.Code))
 		}
 		if err := tx.EraseMessage(ctx, channel.Code, m.Ref()); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (a *account) storeInbound(ctx context.Context, tx *store.Tx, channel parley
 	if err := tx.AddEvent(ctx, &event); err != nil || hit == nil {
 		return err
 	}
-	reply, err := a.g.LoginLinks.Redeem(ctx, tx, channel, hit)
+	reply, err := a.g.config.LoginLinks.Redeem(ctx, tx, channel, hit)
 	if err != nil || reply == nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 		}
 		event := parley.NewVoteEvent(&poll, e.From, e.Options, e.At)
 		if !a.snapshot().Settings.StoresText() {
-			event.Encrypted = a.g.Keyring.Encrypt(event.Data, parley.EventTextContext(a.code))
+			event.Encrypted = a.g.config.Keyring.Encrypt(event.Data, parley.EventTextContext(a.code))
 			event.Data = parley.NewVoteEvent(&poll, e.From, nil, e.At).Data
 		}
 		return tx.AddEvent(ctx, event)
@@ -222,7 +222,7 @@ func (a *account) applyEdit(ctx context.Context, e network.Edit) error {
 		if err != nil {
 			return err
 		}
-		return outbox.StoreEdit(ctx, tx, &m, edited, false, a.g.Keyring.Encrypt(whole, parley.EventTextContext(a.code)), e.At)
+		return outbox.StoreEdit(ctx, tx, &m, edited, false, a.g.config.Keyring.Encrypt(whole, parley.EventTextContext(a.code)), e.At)
 	})
 	if err != nil {
 		return fmt.Errorf("store an edit: %w", err)
@@ -238,8 +238,8 @@ func (a *account) maskedEdit(ctx context.Context, e network.Edit) (parley.Channe
 	channel := a.snapshot()
 	m := parley.Message{Channel: channel.Code, Chat: network.ChatOf(e.From, e.Group), ID: e.Target, Content: e.Content, CreatedAt: e.At}
 	var err error
-	if a.g.LoginLinks != nil {
-		_, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
+	if a.g.config.LoginLinks != nil {
+		_, err = a.g.config.LoginLinks.MatchMessage(ctx, channel, &m)
 	}
 	return channel, m.Content, err
 }

@@ -47,10 +47,10 @@ func (g *Gateway) runMaintenance(ctx context.Context) {
 func (g *Gateway) maintain(ctx context.Context) {
 	run := func(what string, do purge) {
 		if err := g.inBatches(ctx, do); err != nil && ctx.Err() == nil {
-			g.Log.Error(what, "error", err)
+			g.config.Log.Error(what, "error", err)
 		}
 	}
-	if g.Cluster.Leads() {
+	if g.config.Cluster.Leads() {
 		g.storeClock(ctx)
 		g.purgeCommon(ctx, run)
 	}
@@ -78,7 +78,7 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 		return more, nil, errors.Join(err, tx.PurgeStored(ctx, now))
 	})
 	run("purge events", func(tx *store.Tx) (bool, []parley.Media, error) {
-		retention, most := cmp.Or(g.EventRetention, DefaultEventRetention), cmp.Or(g.EventCap, DefaultEventCap)
+		retention, most := cmp.Or(g.config.EventRetention, DefaultEventRetention), cmp.Or(g.config.EventCap, DefaultEventCap)
 		n, err := tx.PurgeEvents(ctx, now.Add(-retention), most, purgeBatch)
 		return n == purgeBatch, nil, err
 	})
@@ -108,7 +108,7 @@ type purge func(*store.Tx) (more bool, files []parley.Media, err error)
 func (g *Gateway) inBatches(ctx context.Context, do purge) error {
 	for more := true; more; {
 		var files []parley.Media
-		err := g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		err := g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			more, files, err = do(tx)
 			return err
 		})
@@ -136,12 +136,12 @@ func (g *Gateway) RemoveFiles(ctx context.Context, files []parley.Media) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+	err := g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		keys, err = tx.ReleaseFiles(ctx, keys)
 		return err
 	})
 	if err != nil {
-		g.Log.Warn("look for files of no message", "error", err)
+		g.config.Log.Warn("look for files of no message", "error", err)
 		return
 	}
 	for _, key := range keys {
@@ -149,7 +149,7 @@ func (g *Gateway) RemoveFiles(ctx context.Context, files []parley.Media) {
 			return
 		}
 		if err := g.removeFile(ctx, key); err != nil {
-			g.Log.Warn("remove a file", "key", key, "error", err)
+			g.config.Log.Warn("remove a file", "key", key, "error", err)
 			if parley.CodeOf(err) == parley.Unavailable {
 				g.noRemovalBefore.Store(time.Now().Add(removalPause).UnixNano())
 			}
@@ -160,7 +160,7 @@ func (g *Gateway) RemoveFiles(ctx context.Context, files []parley.Media) {
 func (g *Gateway) removeFile(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, media.RemoveTimeout)
 	defer cancel()
-	return g.Media.Remove(ctx, key)
+	return g.config.Media.Remove(ctx, key)
 }
 
 // A file is written before its message is stored, and removed after the message was erased. A crash in between leaves an
@@ -186,23 +186,23 @@ func (g *Gateway) runOrphanSearch(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Reset(orphanEvery)
-		if !g.ClockTrusted() || !g.Cluster.Leads() {
+		if !g.ClockTrusted() || !g.config.Cluster.Leads() {
 			timer.Reset(maintenanceEvery)
 			continue
 		}
 		var err error
 		if after, err = g.removeOrphans(ctx, after); err != nil && ctx.Err() == nil {
-			g.Log.Error("search files of no message", "error", err)
+			g.config.Log.Error("search files of no message", "error", err)
 		}
 	}
 }
 
 // removeOrphans compares the files after a key with the store. It returns the last key that it compared, empty at the end.
 func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string, err error) {
-	if err := g.Media.RemoveAbandoned(); err != nil {
-		g.Log.Error("remove abandoned temporary files", "error", err)
+	if err := g.config.Media.RemoveAbandoned(); err != nil {
+		g.config.Log.Error("remove abandoned temporary files", "error", err)
 	}
-	keys, err := g.Media.Older(ctx, g.Clock().Add(-orphanAge), after, orphanBatch)
+	keys, err := g.config.Media.Older(ctx, g.Clock().Add(-orphanAge), after, orphanBatch)
 	if err != nil || len(keys) == 0 {
 		return "", err
 	}
@@ -214,7 +214,7 @@ func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string,
 			return after, err
 		}
 		for _, key := range orphans {
-			if err := g.Media.Remove(ctx, key); err != nil {
+			if err := g.config.Media.Remove(ctx, key); err != nil {
 				if errs = append(errs, err); parley.CodeOf(err) == parley.Unavailable {
 					return after, err
 				}
@@ -223,7 +223,7 @@ func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string,
 		removed += len(orphans)
 	}
 	if removed > 0 {
-		g.Log.Info("removed files of no message", "files", removed)
+		g.config.Log.Info("removed files of no message", "files", removed)
 	}
 	if len(keys) == orphanBatch {
 		last = keys[len(keys)-1]
@@ -233,12 +233,12 @@ func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string,
 
 // orphansAmong returns those of some files that nothing names. Nothing can name them afterwards.
 func (g *Gateway) orphansAmong(ctx context.Context, keys []string) (orphans []string, err error) {
-	named, err := g.Store.NamedFiles(ctx, keys) // most are, and need no transaction
+	named, err := g.config.Store.NamedFiles(ctx, keys) // most are, and need no transaction
 	if err != nil || len(named) == len(keys) {
 		return nil, err
 	}
 	rest := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(named, key) })
-	err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+	err = g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		orphans, err = tx.ReleaseFiles(ctx, rest)
 		return err
 	})

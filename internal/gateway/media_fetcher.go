@@ -95,9 +95,9 @@ func (f *mediaFetcher) finished(seq int64) {
 func (f *mediaFetcher) start(ctx context.Context) time.Duration {
 	now := f.g.Clock()
 	for len(f.running) < maxFetches && ctx.Err() == nil {
-		due, err := f.g.Store.DueMediaFetches(ctx, now, now.Add(2*lastFetchPause), slices.Collect(maps.Keys(f.running)))
+		due, err := f.g.config.Store.DueMediaFetches(ctx, now, now.Add(2*lastFetchPause), slices.Collect(maps.Keys(f.running)))
 		if err != nil {
-			f.g.Log.Error("look for files to fetch", "error", err)
+			f.g.config.Log.Error("look for files to fetch", "error", err)
 			return fetchErrorPause
 		}
 		if len(due) == 0 && len(f.running) == 0 || len(f.turns) > maxTurns {
@@ -117,7 +117,7 @@ func (f *mediaFetcher) start(ctx context.Context) time.Duration {
 			f.done <- next.Seq
 		}()
 	}
-	at, err := f.g.Store.NextMediaFetch(ctx, now)
+	at, err := f.g.config.Store.NextMediaFetch(ctx, now)
 	if err != nil || at.IsZero() {
 		return fetchPollEvery
 	}
@@ -147,7 +147,7 @@ func (f *mediaFetcher) isTooOld(d parley.MediaFetch, now time.Time) bool {
 }
 
 func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
-	one, err := f.g.Store.MediaFetch(ctx, seq)
+	one, err := f.g.config.Store.MediaFetch(ctx, seq)
 	if err != nil {
 		if !errors.Is(err, parley.ErrNotFound) { // else its message was erased
 			f.pauseAfterError(ctx, "read a file to fetch", err)
@@ -159,7 +159,7 @@ func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
 		return
 	}
 	f.g.flush(ctx, one.Channel) // a message that was sent just now makes its contact known
-	reason, err := f.g.Store.InboundOver(ctx, one.Channel, one.Chat, one.Media.Size, f.g.Clock(), f.g.Limits)
+	reason, err := f.g.config.Store.InboundOver(ctx, one.Channel, one.Chat, one.Media.Size, f.g.Clock(), f.g.config.Limits)
 	if err != nil {
 		f.pauseAfterError(ctx, "read what a contact sent", err)
 		return
@@ -176,7 +176,7 @@ func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
 	case errors.Is(err, media.ErrTooLarge):
 		f.fail(ctx, one, fmt.Sprintf("It is larger than %d MiB, which is the limit.", media.MaxInbound>>20))
 	case network.ClassOf(err) == network.Permanent:
-		f.g.Log.Warn("a file cannot be fetched", "channel", one.Channel, "message", seq, "error", err)
+		f.g.config.Log.Warn("a file cannot be fetched", "channel", one.Channel, "message", seq, "error", err)
 		f.fail(ctx, one, toRefusal(err))
 	default:
 		f.delay(ctx, one, err)
@@ -188,13 +188,13 @@ func (f *mediaFetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley
 	if session == nil {
 		return parley.Media{}, network.NotConnected(nil)
 	}
-	reference, err := f.g.Keyring.Decrypt(one.Reference, parley.MediaReferenceContext(one.Channel))
+	reference, err := f.g.config.Keyring.Decrypt(one.Reference, parley.MediaReferenceContext(one.Channel))
 	if err != nil {
 		return parley.Media{}, network.Refuse(parley.GaveUp, "Its address cannot be decrypted: this server has another key now.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	return f.g.Media.Receive(ctx, one.Channel, one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
+	return f.g.config.Media.Receive(ctx, one.Channel, one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
 }
 
 // toRefusal is why the network refuses a file, in a sentence.
@@ -218,10 +218,10 @@ func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file p
 	var m parley.Message
 	var over bool
 	until := context.WithoutCancel(ctx) // so that it is not fetched twice
-	err := f.g.Store.Tx(until, func(tx *store.Tx) (err error) {
+	err := f.g.config.Store.Tx(until, func(tx *store.Tx) (err error) {
 		result := file
 		if file.Key != "" {
-			reason, err := tx.CountInbound(until, one.Channel, one.Chat, file.Size, f.g.Clock(), f.g.Limits)
+			reason, err := tx.CountInbound(until, one.Channel, one.Chat, file.Size, f.g.Clock(), f.g.config.Limits)
 			if over = reason != ""; over {
 				result = one.Media
 				result.Failure = reason
@@ -254,10 +254,10 @@ func (f *mediaFetcher) delay(ctx context.Context, one parley.MediaFetch, why err
 	attempts := one.Attempts
 	if network.ClassOf(why) != network.Disconnected {
 		attempts++
-		f.g.Log.Warn("a file could not be fetched; it is retried",
+		f.g.config.Log.Warn("a file could not be fetched; it is retried",
 			"channel", one.Channel, "message", one.Seq, "attempts", attempts, "error", why)
 	}
-	err := f.g.Store.Tx(ctx, func(tx *store.Tx) error {
+	err := f.g.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		return tx.DelayMediaFetch(ctx, one.Seq, attempts, f.g.Clock().Add(fetchPause(attempts)))
 	})
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {
@@ -275,7 +275,7 @@ func (f *mediaFetcher) pauseAfterError(ctx context.Context, what string, err err
 	if ctx.Err() != nil {
 		return
 	}
-	f.g.Log.Error(what, "error", err)
+	f.g.config.Log.Error(what, "error", err)
 	wait.Sleep(ctx, fetchErrorPause)
 }
 

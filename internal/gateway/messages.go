@@ -23,7 +23,7 @@ func (g *Gateway) flush(ctx context.Context, code parley.ChannelCode) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	if err := a.worker.Flush(ctx); err != nil {
-		g.Log.Warn("statuses are behind", "channel", code, "error", err)
+		g.config.Log.Warn("statuses are behind", "channel", code, "error", err)
 	}
 }
 
@@ -34,7 +34,7 @@ func (g *Gateway) CurrentMessages(ctx context.Context, code parley.ChannelCode, 
 	ms := make([]parley.Message, len(refs))
 	for i, ref := range refs {
 		var err error
-		if ms[i], err = g.Store.Message(ctx, code, ref); err != nil {
+		if ms[i], err = g.config.Store.Message(ctx, code, ref); err != nil {
 			return nil, fmt.Errorf("message %s: %w", ref.ID, err)
 		}
 		ms[i].Chat = ref.Chat
@@ -45,14 +45,14 @@ func (g *Gateway) CurrentMessages(ctx context.Context, code parley.ChannelCode, 
 // Message returns a message with its current status.
 func (g *Gateway) Message(ctx context.Context, code parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
 	g.flush(ctx, code)
-	return g.Store.Message(ctx, code, ref)
+	return g.config.Store.Message(ctx, code, ref)
 }
 
 // MessagesNamed returns the messages with an id, of a channel or of all if it is empty, newest first. Their number is bounded.
 func (g *Gateway) MessagesNamed(
 	ctx context.Context, code parley.ChannelCode, ref parley.MessageRef, limit int,
 ) ([]parley.Message, error) {
-	found, err := g.Store.MessagesNamed(ctx, code, ref, limit)
+	found, err := g.config.Store.MessagesNamed(ctx, code, ref, limit)
 	for i := range found {
 		m := &found[i]
 		current, err := g.Message(ctx, m.Channel, parley.MessageRef{FromMe: m.FromMe, Chat: m.Chat, ID: m.ID})
@@ -71,7 +71,7 @@ func (g *Gateway) History(
 	ctx context.Context, code parley.ChannelCode, chat parley.ContactID, page parley.Page,
 ) ([]parley.Message, int64, error) {
 	g.flush(ctx, code)
-	return g.Store.History(ctx, code, chat, page)
+	return g.config.Store.History(ctx, code, chat, page)
 }
 
 // HistoryAt returns messages of a chat from a position down; see [store.Reader.HistoryAt].
@@ -79,19 +79,19 @@ func (g *Gateway) HistoryAt(
 	ctx context.Context, code parley.ChannelCode, chat parley.ContactID, newest int64, limit int,
 ) (messages []parley.Message, from, total int64, err error) {
 	g.flush(ctx, code)
-	return g.Store.HistoryAt(ctx, code, chat, newest, limit)
+	return g.config.Store.HistoryAt(ctx, code, chat, newest, limit)
 }
 
 // ListChats returns chats with their last messages, newest first.
 func (g *Gateway) ListChats(ctx context.Context, q parley.ChatQuery) ([]parley.ChatSummary, error) {
 	g.flushAll(ctx, q.Channel)
-	return g.Store.ListChats(ctx, q)
+	return g.config.Store.ListChats(ctx, q)
 }
 
 // FindMessages searches messages, newest first.
 func (g *Gateway) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
 	g.flushAll(ctx, q.Channel)
-	return g.Store.FindMessages(ctx, q)
+	return g.config.Store.FindMessages(ctx, q)
 }
 
 // flushAll is flush for one channel or, without a code, for all.
@@ -116,14 +116,14 @@ func (g *Gateway) MessageForRetry(
 	if err != nil {
 		return nil, err
 	}
-	m, err := g.Store.Message(ctx, code, parley.MessageRef{FromMe: true, Chat: chat, ID: id})
+	m, err := g.config.Store.Message(ctx, code, parley.MessageRef{FromMe: true, Chat: chat, ID: id})
 	if errors.Is(err, parley.ErrNotFound) {
-		m, err = g.Store.Message(ctx, code, parley.MessageRef{Chat: chat, ID: id})
+		m, err = g.config.Store.Message(ctx, code, parley.MessageRef{Chat: chat, ID: id})
 	}
 	if err != nil {
 		return nil, err
 	}
-	encrypted, err := g.Store.Resend(ctx, m.Seq)
+	encrypted, err := g.config.Store.Resend(ctx, m.Seq)
 	if err == nil {
 		m.Content, err = a.decryptResend(encrypted)
 	}
@@ -181,14 +181,14 @@ func (a *account) encryptForResend(m *parley.Message) []byte {
 		whole, err = json.Marshal(resendContent{m.Content.Kind(), m.Content.Text(), data, secret})
 	}
 	if err != nil {
-		a.g.Log.Error("encode a message for a resend", "channel", a.code, "error", err)
+		a.g.config.Log.Error("encode a message for a resend", "channel", a.code, "error", err)
 		return nil
 	}
-	return a.g.Keyring.Encrypt(whole, ResendContext(a.code))
+	return a.g.config.Keyring.Encrypt(whole, ResendContext(a.code))
 }
 
 func (a *account) decryptResend(encrypted []byte) (parley.Content, error) {
-	whole, err := a.g.Keyring.Decrypt(encrypted, ResendContext(a.code))
+	whole, err := a.g.config.Keyring.Decrypt(encrypted, ResendContext(a.code))
 	if err != nil {
 		return nil, fmt.Errorf("decrypt a message for a resend: %w", err)
 	}

@@ -48,9 +48,9 @@ func newMetrics(r prometheus.Registerer, g *Gateway) *metrics {
 		}
 		return 0
 	})
-	if _, _, ok := g.Media.Free(); ok {
+	if _, _, ok := g.config.Media.Free(); ok {
 		create.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_media_free_bytes", Help: "Free space of the directory of files."}, func() float64 {
-			free, _, _ := g.Media.Free()
+			free, _, _ := g.config.Media.Free()
 			return float64(free)
 		})
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // owns reports whether this process serves a channel. An archive belongs with its channel.
-func (g *Gateway) owns(c parley.Channel) bool { return g.Cluster.Owns(ShardKey(c)) }
+func (g *Gateway) owns(c parley.Channel) bool { return g.config.Cluster.Owns(ShardKey(c)) }
 
 // serves reports whether this process has a channel's account.
 func (g *Gateway) serves(code parley.ChannelCode) bool {
@@ -78,7 +78,7 @@ func (g *Gateway) refreshLater() {
 	time.AfterFunc(pause, func() {
 		g.later.Store(false)
 		if err := g.Refresh(context.Background()); err != nil { // nothing, once the gateway drains
-			g.Log.Error("refresh channels", "error", err)
+			g.config.Log.Error("refresh channels", "error", err)
 			g.refreshLater()
 		}
 	})

@@ -66,11 +66,11 @@ func (a *account) publishPairing(ctx context.Context, p parley.Pairing) error {
 	a.pairing = p
 	c := a.channel
 	a.mu.Unlock()
-	a.g.Log.Info("pairing", "channel", c.Code, "step", p.Step, "reason", p.Reason)
+	a.g.config.Log.Info("pairing", "channel", c.Code, "step", p.Step, "reason", p.Reason)
 	a.g.activity.Publish(Activity{At: p.At, Channel: c.Code, State: c.State.Status, Pairing: p.Step, Reason: p.Reason})
 	event := parley.NewPairingEvent(c.Code, p)
 	if p.Code != "" {
-		event.Encrypted = a.g.Keyring.Encrypt(event.Data, parley.EventTextContext(c.Code))
+		event.Encrypted = a.g.config.Keyring.Encrypt(event.Data, parley.EventTextContext(c.Code))
 		p.Code = ""
 		event.Data = parley.NewPairingEvent(c.Code, p).Data
 	}
