@@ -23,7 +23,7 @@ func (db *DB) CopyTo(ctx context.Context, to string, progress func(done, total i
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("%s already exists", to)
 	}
-	if db.writer.pg != nil {
+	if db.writer.IsPostgres() {
 		return errors.New("the database is PostgreSQL: back it up with pg_dump or with your provider's tools")
 	}
 	from, err := db.ownConnection(ctx)

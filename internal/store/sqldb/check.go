@@ -47,7 +47,7 @@ func (db *DB) CheckSlowly(ctx context.Context) error {
 }
 
 func (db *DB) checkWith(ctx context.Context, do func(*checker) error) error {
-	if db.writer.pg != nil {
+	if db.writer.IsPostgres() {
 		return nil // PostgreSQL checks its own files
 	}
 	c, err := db.ownConnection(ctx)
@@ -55,7 +55,7 @@ func (db *DB) checkWith(ctx context.Context, do func(*checker) error) error {
 		return db.checked(err)
 	}
 	defer c.close()
-	return db.checked(do(&checker{conn: c.asConn(), limits: db.limits}))
+	return db.checked(do(&checker{own: c, conn: c.asConn(), limits: db.limits}))
 }
 
 // checked stores damage, after which nothing is written.
@@ -67,7 +67,8 @@ func (db *DB) checked(err error) error {
 
 // checker looks for damage on a connection of its own.
 type checker struct {
-	conn   *Conn
+	own    *connection
+	conn   *Conn // on the same one
 	limits limits
 	pauses bool
 }
@@ -103,8 +104,8 @@ func (k *checker) slice(ctx context.Context, check func() error) (done bool, err
 	defer k.pause(ctx, time.Now())
 	limited, cancel := context.WithTimeout(ctx, k.limits.sliceLimit)
 	defer cancel()
-	k.conn.own.interruptWith(limited)
-	defer k.conn.own.interruptWith(ctx)
+	k.own.interruptWith(limited)
+	defer k.own.interruptWith(ctx)
 	err = check()
 	if err != nil && limited.Err() != nil && ctx.Err() == nil && !IsDamage(err) {
 		return false, nil
@@ -127,7 +128,7 @@ func (k *checker) pause(ctx context.Context, since time.Time) {
 
 // quickCheck runs SQLite's own check, of a table or of everything.
 func (k *checker) quickCheck(what string) error {
-	return check(k.conn.own, "quick_check("+what+")")
+	return check(k.own, "quick_check("+what+")")
 }
 
 // check runs one of SQLite's checks, which return "ok" or the damage.

@@ -14,6 +14,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
+var _ writeEngine = (*connection)(nil)
+
 // connection is one connection to SQLite with its prepared statements. One goroutine at a time uses it.
 type connection struct {
 	conn  *sqlite.Conn
@@ -95,6 +97,67 @@ func (c *connection) queryRow(query string, args, into []any) error {
 		return sql.ErrNoRows
 	}
 	return scan(stmt.Stmt, into)
+}
+
+// query reads rows. Until they are closed the statement cannot run again.
+func (c *connection) query(query string, args []any) (rows, error) {
+	stmt, err := c.bound(query, args)
+	if err != nil {
+		return nil, err
+	}
+	stmt.inUse = true
+	return stmt, nil
+}
+
+func (s *statement) next() (bool, error)   { return s.Step() }
+func (s *statement) scan(into []any) error { return scan(s.Stmt, into) }
+
+func (s *statement) close() error {
+	s.inUse = false
+	return s.Reset()
+}
+
+func (c *connection) insert(query string, args []any) (key int64, err error) {
+	changed, err := c.exec(query, args)
+	if changed > 0 {
+		key = c.conn.LastInsertRowID()
+	}
+	return key, err
+}
+
+func (c *connection) do(query string, args []any) error {
+	_, err := c.exec(query, args)
+	return err
+}
+
+func (c *connection) doOr(otherwise error, query string, args []any) error {
+	changed, err := c.exec(query, args)
+	if err == nil && changed == 0 {
+		err = otherwise
+	}
+	return err
+}
+
+func (c *connection) begin() error                   { return c.do("BEGIN IMMEDIATE", nil) }
+func (c *connection) control(statement string) error { return c.do(statement, nil) }
+
+// Statements do not wait here, there is no cluster, and SQLite locks its file.
+func (c *connection) flush() error                        { return nil }
+func (c *connection) committed(int, time.Duration)        {}
+func (c *connection) lockMigrations() (func(), error)     { return func() {}, nil }
+func (c *connection) ready(Options) error                 { return nil }
+func (c *connection) with(context.Context) engine         { return c }
+func (c *connection) classed(err error) error             { return classed(err) }
+func (c *connection) isPostgres() bool                    { return false }
+func (c *connection) manyThen(string, []any, []any) error { return errors.ErrUnsupported }
+
+func (c *connection) dialect() dialect {
+	return dialect{
+		migrations: "sqlite",
+		// SQLite does not write a row that is updated to its old values, but it writes the first page of the file with the same content.
+		touch: "PRAGMA user_version = 0", takeSpace: "PRAGMA user_version = 0",
+		size: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+	}
 }
 
 // bound finds or prepares a statement and binds its arguments.

@@ -130,7 +130,7 @@ func (c *copier) checkEmpty(ctx context.Context, tables, initial []string) error
 // disableTriggers switches the triggers of the target off: what they would change is copied.
 func (c *copier) disableTriggers(ctx context.Context) (enable func() error, err error) {
 	var off, on []string
-	if c.to.writer.pg != nil {
+	if c.to.writer.IsPostgres() {
 		names, err := Collect(c.pg, ScanOne[string],
 			`SELECT DISTINCT event_object_table FROM information_schema.triggers WHERE trigger_schema = current_schema()`)
 		if err != nil {

@@ -1,6 +1,6 @@
-// Package sqldb runs one SQLite database: it opens and migrates it, reads it through a pool of connections and writes it
-// with a single goroutine. It does not know what the tables mean. Statements are prepared once per connection. Parameters
-// are written $1, $2 ….
+// Package sqldb runs one database, of SQLite or PostgreSQL (engine.go): it opens and migrates it, reads it through a pool of
+// connections and writes it with a single goroutine. It does not know what the tables mean. Statements are prepared once per
+// connection. Parameters are written $1, $2 ….
 //
 // # Group commit
 //

@@ -107,3 +107,6 @@ func isPostgresUnavailable(err error) bool {
 	_, lost := errors.AsType[net.Error](err)
 	return connecting || lost || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
+
+// resultCode returns SQLite's primary result code.
+func resultCode(err error) sqlite.ResultCode { return sqlite.ErrCode(err).ToPrimary() }

@@ -161,11 +161,14 @@ func (db *DB) startProbe(ctx context.Context) *probe {
 	h.probe = p
 	h.mu.Unlock()
 	full := h.full.Load()
-	write := touch
-	if full {
-		write = takeSpace
+	statement := db.writer.write.dialect().touch
+	if full { // other writes may succeed where there is still space in a page
+		statement = db.writer.write.dialect().takeSpace
 	}
-	db.Begin(ctx, write, func(err error) {
+	db.Begin(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(statement)
+		return err
+	}, func(err error) {
 		h.mu.Lock()
 		h.probe = nil
 		h.mu.Unlock()
@@ -179,25 +182,6 @@ func (db *DB) startProbe(ctx context.Context) *probe {
 		close(p.done)
 	})
 	return p
-}
-
-// touch writes the first page of the file with the same content. SQLite does not write a row that is updated to its old
-// values, but it writes this.
-func touch(tx *Tx) error {
-	if tx.pg != nil {
-		_, err := tx.Exec("SELECT pg_current_xact_id()") // has the commit written
-		return err
-	}
-	_, err := tx.Exec("PRAGMA user_version = 0")
-	return err
-}
-
-// takeSpace is touch after the disk was full: other writes may succeed where there is still space in a page.
-func takeSpace(tx *Tx) error {
-	if tx.pg != nil {
-		return tx.Do(needsSpace)
-	}
-	return touch(tx)
 }
 
 // stuck is the error of a writer that makes no progress.

@@ -274,7 +274,7 @@ func TestCheckWalksThroughEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &checker{conn: c.asConn()}
+	k := &checker{own: c, conn: c.asConn()}
 	var walked []string
 	for _, table := range tables {
 		for _, tree := range append([]tree{table.rows()}, table.indexes...) {

@@ -33,7 +33,7 @@ func (db *DB) checkLogSize() {
 
 // watchLog starts a checkpoint if the log is too large and none is running. It does not wait for it.
 func (db *DB) watchLog(c *Conn) {
-	if c.pg != nil {
+	if c.IsPostgres() {
 		return // PostgreSQL looks after its own log
 	}
 	frames, copied, err := c.logFrames()

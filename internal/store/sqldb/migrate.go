@@ -39,16 +39,12 @@ func listMigrations(migrations fs.FS, database string) ([]migration, error) {
 // migrate applies the missing migrations, each in its own transaction. The first one makes the tables of a new database. A crash
 // leaves the database at a whole version.
 func migrate(c *Conn, o Options) error {
-	database := "sqlite"
-	if c.pg != nil {
-		database = "postgres"
-		unlock, err := c.pg.lockMigrations()
-		if err != nil {
-			return fmt.Errorf("migrate: %w", err)
-		}
-		defer unlock()
+	unlock, err := c.write.lockMigrations()
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
 	}
-	all, err := listMigrations(o.Migrations, database)
+	defer unlock()
+	all, err := listMigrations(o.Migrations, c.write.dialect().migrations)
 	if err != nil {
 		return err
 	}
@@ -122,9 +118,8 @@ func checkEarly(at int, all []migration, path string) error {
 // may say that it still serves this program.
 func refuseNewer(c *Conn, at, known int) error {
 	serves := at
-	if c.pg != nil {
-		err := c.QueryRow(`SELECT version FROM schema_serves`, nil, &serves)
-		if err != nil {
+	if query := c.write.dialect().serves; query != "" {
+		if err := c.QueryRow(query, nil, &serves); err != nil {
 			return fmt.Errorf("oldest program that the database serves: %w", err)
 		}
 	}
@@ -141,7 +136,7 @@ func apply(c *Conn, version int, text string) error {
 		if err != nil || applied > 0 {
 			return err
 		}
-		if err := c.script(text); err != nil {
+		if err := c.write.script(text); err != nil {
 			return err
 		}
 		_, err = c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version)

@@ -154,6 +154,24 @@ func (l *loan) end() {
 	l.cancel()
 }
 
+// next, scan and close read the rows of its statement.
+func (l *loan) next() (more bool, err error) {
+	err = l.run(func(*connection) error {
+		more, err = l.stmt.Step()
+		return err
+	})
+	return more, err
+}
+
+func (l *loan) scan(into []any) error {
+	return l.run(func(*connection) error { return l.stmt.scan(into) })
+}
+
+func (l *loan) close() error {
+	l.end()
+	return nil
+}
+
 // run runs do on the connection, unless it was returned.
 func (l *loan) run(do func(c *connection) error) error {
 	l.mu.Lock()
@@ -185,6 +203,57 @@ func (p *pool) classed(err error) error {
 		p.observe(class)
 	}
 	return class
+}
+
+// poolReader reads on any connection of a pool.
+type poolReader struct {
+	*pool
+	ctx context.Context
+}
+
+func (r poolReader) with(ctx context.Context) engine { return poolReader{r.pool, ctx} }
+func (r poolReader) isPostgres() bool                { return false }
+func (r poolReader) classed(err error) error         { return err } // the loan did so
+
+func (r poolReader) run(do func(*connection) error) error {
+	l, err := r.borrow(r.ctx)
+	if err != nil {
+		return err
+	}
+	defer l.end()
+	return l.run(do)
+}
+
+func (r poolReader) exec(query string, args []any) (changed int64, err error) {
+	err = r.run(func(c *connection) error {
+		changed, err = c.exec(query, args)
+		return err
+	})
+	return changed, err
+}
+
+func (r poolReader) queryRow(query string, args, into []any) error {
+	return r.run(func(c *connection) error { return c.queryRow(query, args, into) })
+}
+
+func (r poolReader) query(query string, args []any) (rows, error) {
+	l, err := r.borrow(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = l.run(func(c *connection) error {
+		stmt, err := c.bound(query, args)
+		if err == nil {
+			stmt.inUse = true
+			l.stmt = stmt
+		}
+		return err
+	})
+	if err != nil {
+		l.end()
+		return nil, err
+	}
+	return l, nil
 }
 
 // busy is the error of a reader that had to wait too long.

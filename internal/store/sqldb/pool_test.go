@@ -14,7 +14,7 @@ import (
 func narrow(t *testing.T) (*DB, *pool) {
 	t.Helper()
 	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things, Readers: 1})
-	pool := db.reader.pool
+	pool := db.reader.engine.(poolReader).pool
 	pool.wait = 10 * time.Millisecond
 	add(t, db, "a")
 	add(t, db, "b")

@@ -7,35 +7,31 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"parley/internal/wait"
 )
 
 // writeLimit is how long one statement of the writer may take. Only a database that no longer answers reaches it.
 const writeLimit = 30 * time.Second
 
-// postgres runs statements on PostgreSQL: on the pool for reading, or on the writer's own connection.
+var _ writeEngine = (*postgres)(nil)
+
+// postgres is the writer's connection to PostgreSQL.
 type postgres struct {
-	pool   *pgxpool.Pool // nil: it is the writer
-	turns  *wait.Turns   // of those who want a connection of the pool
 	config *pgx.ConnConfig
 	conn   *pgx.Conn         // the writer's; nil or closed: it was lost
 	queue  *pgx.Batch        // statements of the writer that are sent with the next one
 	many   *many             // the last of them that takes arrays; nil: none
 	checks bool              // one of them may fail after it ran: the commit must wait for it
 	keys   map[string]string // the column of each table whose value the database chooses
-	texts  sync.Map          // statements as PostgreSQL reads them, by how they are written
-	member *Member           // nil: there is no cluster
-	named  int64             // the node that the session is named for
-	warned bool              // the server sent a warning during the transaction
-	closed atomic.Bool
+	texts  postgresTexts
+	member *Member // nil: there is no cluster
+	named  int64   // the node that the session is named for
+	warned bool    // the server sent a warning during the transaction
 }
 
 // Member ties the transactions of a node to its membership of the cluster: once the node is removed, none can commit.
@@ -50,23 +46,49 @@ type Member struct {
 
 var errNotMember = errors.New("this node is not a member of the cluster now")
 
+// ready is called when the tables are up to date. They are made before a node can join.
+func (p *postgres) ready(o Options) error {
+	p.member = o.Member
+	return p.readKeys()
+}
+
+func (p *postgres) with(context.Context) engine { return p }
+func (p *postgres) classed(err error) error     { return classed(err) }
+func (p *postgres) isPostgres() bool            { return true }
+
+func (p *postgres) committed(writes int, took time.Duration) {
+	if p.member != nil && p.member.Committed != nil {
+		p.member.Committed(writes, took)
+	}
+}
+
+func (p *postgres) dialect() dialect {
+	return dialect{
+		migrations: "postgres", serves: `SELECT version FROM schema_serves`,
+		touch: "SELECT pg_current_xact_id()", takeSpace: needsSpace, // the first has the commit written
+		size: "SELECT pg_database_size(current_database())",
+	}
+}
+
 // readKeys finds out which columns the database chooses values for. Tables must be up to date.
 func (p *postgres) readKeys() error {
 	p.keys = map[string]string{}
-	rows, err := p.query(context.Background(), `SELECT table_name, column_name FROM information_schema.columns
+	rows, err := p.query(`SELECT table_name, column_name FROM information_schema.columns
 		WHERE table_schema = current_schema() AND is_identity = 'YES'`, nil)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
+	defer rows.close()
+	for {
 		var table, column string
-		if err := rows.Scan(&table, &column); err != nil {
+		if more, err := rows.next(); err != nil || !more {
+			return err
+		}
+		if err := rows.scan([]any{&table, &column}); err != nil {
 			return err
 		}
 		p.keys[table] = column
 	}
-	return rows.Err()
 }
 
 // script runs several statements.
@@ -129,7 +151,7 @@ func SessionName(node int64) string { return fmt.Sprintf("parley-%d", node) }
 func (p *postgres) do(query string, args []any) error {
 	values, err := arguments(args)
 	if err == nil {
-		p.queue.Queue(p.text(query), values...)
+		p.queue.Queue(p.texts.text(query), values...)
 	}
 	return err
 }
@@ -139,7 +161,7 @@ func (p *postgres) doOr(otherwise error, query string, args []any) error {
 	values, err := arguments(args)
 	if err == nil {
 		p.checks = true
-		p.queue.Queue(p.text(query), values...).Exec(func(tag pgconn.CommandTag) error {
+		p.queue.Queue(p.texts.text(query), values...).Exec(func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() == 0 {
 				return otherwise
 			}
@@ -164,7 +186,7 @@ func (p *postgres) manyThen(query string, args, into []any) error {
 	}
 	m := p.many
 	if waiting := p.queue.QueuedQueries; m == nil || m.query != query || len(waiting) == 0 || waiting[len(waiting)-1] != m.queued {
-		m = &many{query: query, queued: p.queue.Queue(p.text(query), make([]any, len(values))...)}
+		m = &many{query: query, queued: p.queue.Queue(p.texts.text(query), make([]any, len(values))...)}
 		m.queued.Query(func(rows pgx.Rows) error { return m.scan(rows) })
 		p.many = m
 	}
@@ -194,7 +216,7 @@ func (m *many) scan(rows pgx.Rows) error {
 		if !rows.Next() {
 			return cmp.Or(rows.Err(), sql.ErrNoRows)
 		}
-		if err := (&postgresRows{rows: rows}).Scan(into...); err != nil {
+		if err := (&postgresRows{rows: rows}).scan(into); err != nil {
 			return err
 		}
 	}
@@ -224,7 +246,7 @@ func (p *postgres) send(query string, values []any) (results pgx.BatchResults, e
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	batch := p.takeQueue()
 	before := batch.QueuedQueries
-	batch.Queue(p.text(query), values...)
+	batch.Queue(p.texts.text(query), values...)
 	results = p.conn.SendBatch(ctx, batch)
 	end = func() {
 		results.Close() // its error came with the result
@@ -254,6 +276,13 @@ func (p *postgres) checkMember(err error) error {
 
 // notMember is the error code of the function fence.
 const notMember = "PF001"
+
+func (p *postgres) control(statement string) error {
+	if strings.HasPrefix(statement, "ROLLBACK") {
+		return p.rollback(statement)
+	}
+	return p.finish(statement)
+}
 
 // rollback drops the statements that wait, and the transaction or a part of it.
 func (p *postgres) rollback(statement string) error {
@@ -303,7 +332,7 @@ func (p *postgres) insert(query string, args []any) (key int64, err error) {
 	if table == nil || p.keys[table[1]] == "" {
 		return 0, fmt.Errorf("no key is chosen by the database: %s", query)
 	}
-	err = p.queryRow(context.Background(), query+` RETURNING `+p.keys[table[1]], args, []any{&key})
+	err = p.queryRow(query+` RETURNING `+p.keys[table[1]], args, []any{&key})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -312,67 +341,40 @@ func (p *postgres) insert(query string, args []any) (key int64, err error) {
 
 var insertInto = regexp.MustCompile(`^\s*INSERT INTO (\w+)`)
 
-func (p *postgres) queryRow(ctx context.Context, query string, args, into []any) error {
-	rows, err := p.query(ctx, query, args)
+func (p *postgres) queryRow(query string, args, into []any) error {
+	return postgresRow(p, query, args, into)
+}
+
+// postgresRow reads one row.
+func postgresRow(from engine, query string, args, into []any) error {
+	rows, err := from.query(query, args)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		return sql.ErrNoRows
-	}
-	if err := rows.Scan(into...); err != nil {
+	defer rows.close()
+	more, err := rows.next()
+	if err != nil {
 		return err
 	}
-	rows.Close()
-	return rows.Err()
+	if !more {
+		return sql.ErrNoRows
+	}
+	if err := rows.scan(into); err != nil {
+		return err
+	}
+	return rows.close()
 }
 
-func (p *postgres) query(ctx context.Context, query string, args []any) (*postgresRows, error) {
+func (p *postgres) query(query string, args []any) (rows, error) {
 	values, err := arguments(args)
 	if err != nil {
 		return nil, err
 	}
-	if p.pool == nil {
-		results, end, err := p.send(query, values)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := results.Query()
-		if err != nil {
-			end()
-			return nil, err
-		}
-		return &postgresRows{rows: rows, end: end}, nil
-	}
-	waits, stop := context.WithTimeout(ctx, readerWait)
-	name := Caller(ctx)
-	var conn *pgxpool.Conn
-	if err = p.turns.Take(waits, name); err == nil {
-		if conn, err = p.pool.Acquire(waits); err != nil {
-			p.turns.Give(name)
-		}
-	}
-	stop()
+	results, end, err := p.send(query, values)
 	if err != nil {
-		if p.closed.Load() {
-			err = unavailable(errClosed)
-		}
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = busy(errNoReader)
-		}
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, readLimit)
-	end := func() {
-		cancel()
-		conn.Release()
-		p.turns.Give(name)
-	}
-	rows, err := conn.Query(limited, p.text(query), values...)
+	rows, err := results.Query()
 	if err != nil {
 		end()
 		return nil, err
@@ -381,33 +383,21 @@ func (p *postgres) query(ctx context.Context, query string, args []any) (*postgr
 }
 
 func (p *postgres) close() error {
-	p.closed.Store(true)
-	if p.pool != nil {
-		closed := make(chan struct{})
-		go func() {
-			p.pool.Close() // waits for rows that are being read
-			close(closed)
-		}()
-		select {
-		case <-closed:
-			return nil
-		case <-time.After(readerWait):
-			return errors.New("some rows were not closed")
-		}
-	}
 	if p.conn == nil {
 		return nil
 	}
 	return p.conn.Close(context.Background())
 }
 
-// text is a statement as PostgreSQL reads it. The differences are few: it chooses indexes by itself.
-func (p *postgres) text(query string) string {
-	if known, ok := p.texts.Load(query); ok {
+// postgresTexts are statements as PostgreSQL reads them, by how they are written. The differences are few: it chooses indexes by itself.
+type postgresTexts struct{ all sync.Map }
+
+func (p *postgresTexts) text(query string) string {
+	if known, ok := p.all.Load(query); ok {
 		return known.(string)
 	}
 	text := indexedBy.ReplaceAllString(query, "")
-	p.texts.Store(query, text)
+	p.all.Store(query, text)
 	return text
 }
 

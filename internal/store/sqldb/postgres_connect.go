@@ -51,14 +51,14 @@ func Redacted(path string) string {
 }
 
 // openPostgres opens the writer's connection and the pool for reading.
-func openPostgres(o Options) (write, read *postgres, err error) {
+func openPostgres(o Options) (writeEngine, engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
 	config, err := postgresConfig(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	write = &postgres{config: config.ConnConfig.Copy(), queue: &pgx.Batch{}}
+	write := &postgres{config: config.ConnConfig.Copy(), queue: &pgx.Batch{}}
 	maps.Copy(write.config.RuntimeParams, map[string]string{
 		"idle_in_transaction_session_timeout": fmt.Sprint(idleLimit.Milliseconds()),
 		// Each statement of the writer finds its rows by an index, and is planned once. A plan that is made while a table is
@@ -81,12 +81,12 @@ func openPostgres(o Options) (write, read *postgres, err error) {
 	}
 	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 	setAfterConnect(config.ConnConfig)
-	read = &postgres{turns: wait.NewTurns(o.Readers)}
-	if read.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+	pool := &postgresPool{turns: wait.NewTurns(o.Readers)}
+	if pool.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		write.close()
 		return nil, nil, err
 	}
-	return write, read, nil
+	return write, postgresReader{pool, context.Background()}, nil
 }
 
 // postgresConfig reads an address.
@@ -161,8 +161,8 @@ func (p *postgres) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// prepare makes sure of the settings that durability and fencing depend on.
-func (p *postgres) prepare(durable bool) error {
+// check makes sure of the settings that durability and fencing depend on.
+func (p *postgres) check(o Options) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
 	var version int
@@ -177,7 +177,7 @@ func (p *postgres) prepare(durable bool) error {
 	if version < 140000 {
 		return fmt.Errorf("PostgreSQL %d is too old: use version 14 or newer", version/10000)
 	}
-	if durable && commit != "on" && commit != "remote_apply" {
+	if o.Durable && commit != "on" && commit != "remote_apply" {
 		return fmt.Errorf("synchronous_commit of PostgreSQL is %s: set it to on, else an acknowledged message could be lost", commit)
 	}
 	return nil

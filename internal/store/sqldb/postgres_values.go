@@ -56,9 +56,14 @@ type postgresRows struct {
 	end  func() // releases the connection; nil: it is done
 }
 
-func (r *postgresRows) Next() bool { return r.rows.Next() }
+func (r *postgresRows) next() (bool, error) {
+	if r.rows.Next() {
+		return true, nil
+	}
+	return false, r.rows.Err()
+}
 
-func (r *postgresRows) Scan(into ...any) error {
+func (r *postgresRows) scan(into []any) error {
 	values, err := r.rows.Values()
 	if err != nil {
 		return err
@@ -74,14 +79,14 @@ func (r *postgresRows) Scan(into ...any) error {
 	return nil
 }
 
-func (r *postgresRows) Err() error { return r.rows.Err() }
-
-func (r *postgresRows) Close() {
+// close ends the rows. It may be called twice.
+func (r *postgresRows) close() error {
 	r.rows.Close()
 	if r.end != nil {
 		r.end()
 		r.end = nil
 	}
+	return r.rows.Err()
 }
 
 // assign sets a variable to a value of the database, by the rules that hold for SQLite too.

@@ -104,42 +104,36 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 func (db *DB) open(o Options) (err error) {
 	db.path = o.Path
-	db.reader = &Conn{ctx: context.Background(), observe: db.health.observe, trace: o.Trace}
-	db.writer = &Conn{ctx: context.Background(), observe: db.health.observe, trace: o.Trace, writes: true}
+	var write writeEngine
+	var read engine
 	if IsPostgres(o.Path) {
-		db.writer.pg, db.reader.pg, err = openPostgres(o)
+		write, read, err = openPostgres(o)
 	} else {
-		db.writer.own, db.reader.pool, err = openSQLite(o, db.health.observe)
+		write, read, err = openSQLite(o, db.health.observe)
 	}
 	if err != nil {
 		return err
 	}
-	if err = db.prepare(o); err == nil && db.writer.own != nil && o.Durable && !strings.HasPrefix(o.Path, memory) {
+	db.reader = &Conn{engine: read, observe: db.health.observe, trace: o.Trace}
+	db.writer = &Conn{engine: write, write: write, observe: db.health.observe, trace: o.Trace}
+	if err = db.prepare(o); err == nil && !write.isPostgres() && o.Durable && !strings.HasPrefix(o.Path, memory) {
 		db.file, err = os.OpenFile(o.Path, os.O_RDWR, 0)
 	}
 	if err != nil {
-		return errors.Join(err, db.reader.close(), db.writer.close())
+		return errors.Join(err, read.close(), write.close())
 	}
 	return nil
 }
 
 // prepare checks the settings and brings the tables up to date.
 func (db *DB) prepare(o Options) error {
-	pg := db.writer.pg
-	if pg == nil {
-		if err := checkSQLite(db.writer, o); err != nil {
-			return err
-		}
-		return migrate(db.writer, o)
-	}
-	if err := pg.prepare(o.Durable); err != nil {
+	if err := db.writer.write.check(o); err != nil {
 		return err
 	}
 	if err := migrate(db.writer, o); err != nil {
 		return err
 	}
-	pg.member = o.Member // the tables are made before a node can join
-	return pg.readKeys()
+	return db.writer.write.ready(o)
 }
 
 // Close waits for the enqueued writes and closes the database. It may be called twice.
@@ -156,7 +150,7 @@ func (db *DB) Close() error {
 	<-db.done
 	db.end()
 	db.watching.Wait()
-	err := errors.Join(db.reader.close(), db.writer.close())
+	err := errors.Join(db.reader.engine.close(), db.writer.engine.close())
 	if db.file != nil {
 		err = errors.Join(err, db.file.Close()) // the last: closing a file ends all locks that the process has on it
 	}

@@ -137,13 +137,13 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		if err := checkSQLite(db.writer, o); err != nil {
+		if err := db.writer.write.check(o); err != nil {
 			t.Errorf("before %s: %v", pragma, err)
 		}
 		if _, err := db.writer.Exec(pragma); err != nil {
 			t.Fatal(err)
 		}
-		if err := checkSQLite(db.writer, o); err == nil || !strings.Contains(err.Error(), says) {
+		if err := db.writer.write.check(o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("after %s: got %v", pragma, err)
 		}
 	}

@@ -23,7 +23,7 @@ const busyTimeout = "busy_timeout(5000)" // another process may hold the lock fo
 
 // openSQLite opens the writer's connection and the pool for reading. Only the owner can read the file. SQLite gives its
 // side files the same mode.
-func openSQLite(o Options, observe func(error)) (write *connection, read *pool, err error) {
+func openSQLite(o Options, observe func(error)) (writeEngine, engine, error) {
 	synchronous := "OFF" // survives the end of the process, not of the machine
 	if o.Durable {
 		synchronous = "FULL" // NORMAL would lose the last commits when the power fails
@@ -43,14 +43,15 @@ func openSQLite(o Options, observe func(error)) (write *connection, read *pool, 
 			return nil, nil, err
 		}
 	}
-	if write, err = openConnection(location(o.Path, url.Values{}), sqlite.OpenReadWrite, pragmas...); err != nil {
+	write, err := openConnection(location(o.Path, url.Values{}), sqlite.OpenReadWrite, pragmas...)
+	if err != nil {
 		return nil, nil, err
 	}
 	cache := fmt.Sprintf("cache_size(-%d)", cmp.Or(o.ReaderCache, readerCache))
-	read = newPool(o.Readers, func() (*connection, error) {
+	read := newPool(o.Readers, func() (*connection, error) {
 		return openConnection(location(o.Path, url.Values{}), sqlite.OpenReadWrite, busyTimeout, "query_only(1)", cache)
 	}, observe)
-	return write, read, nil
+	return write, poolReader{read, context.Background()}, nil
 }
 
 // location is the address of a database in a file or in memory.
@@ -73,7 +74,7 @@ func (db *DB) ownConnection(ctx context.Context) (*connection, error) {
 }
 
 // asConn makes a Conn that uses one connection only.
-func (c *connection) asConn() *Conn { return &Conn{own: c, observe: func(error) {}} }
+func (c *connection) asConn() *Conn { return &Conn{engine: c, observe: func(error) {}} }
 
 // create creates the file if it does not exist.
 func create(path string) error {
@@ -89,12 +90,12 @@ func address(path string, query url.Values) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode()
 }
 
-// checkSQLite makes sure that the settings which durability needs are in force.
-func checkSQLite(writer *Conn, o Options) error {
+// check makes sure that the settings which durability needs are in force.
+func (c *connection) check(o Options) error {
 	var synchronous, foreignKeys int
 	var journal string
 	for pragma, into := range map[string]any{"synchronous": &synchronous, "foreign_keys": &foreignKeys, "journal_mode": &journal} {
-		if err := writer.QueryRow("PRAGMA "+pragma, nil, into); err != nil {
+		if err := c.queryRow("PRAGMA "+pragma, nil, []any{into}); err != nil {
 			return fmt.Errorf("read %s: %w", pragma, err)
 		}
 	}
@@ -113,12 +114,7 @@ func checkSQLite(writer *Conn, o Options) error {
 
 // Size returns the size of the database in bytes, without the log.
 func (db *DB) Size(ctx context.Context) (int64, error) {
-	var pages, pageSize int64
-	c := db.Read(ctx)
-	if c.pg != nil {
-		err := c.QueryRow("SELECT pg_database_size(current_database())", nil, &pages)
-		return pages, err
-	}
-	err := errors.Join(c.QueryRow("PRAGMA page_count", nil, &pages), c.QueryRow("PRAGMA page_size", nil, &pageSize))
-	return pages * pageSize, err
+	var size int64
+	err := db.Read(ctx).QueryRow(db.writer.write.dialect().size, nil, &size)
+	return size, err
 }

@@ -22,10 +22,11 @@ func readersAreShared(t *testing.T, path string) {
 	const readers, many = 2, 60
 	db := openWith(t, Options{Path: path, Migrations: things, Readers: readers})
 	var turns *wait.Turns
-	if db.reader.pg != nil {
-		turns = db.reader.pg.turns
-	} else {
-		turns, db.reader.pool.wait = db.reader.pool.turns, time.Minute
+	switch reader := db.reader.engine.(type) {
+	case postgresReader:
+		turns = reader.turns
+	case poolReader:
+		turns, reader.pool.wait = reader.turns, time.Minute
 	}
 	waiting := func(n int) {
 		for {

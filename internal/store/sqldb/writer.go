@@ -184,14 +184,14 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 			return false, err
 		}
 	}
-	if db.writer.pg != nil {
-		err = db.writer.control("COMMIT")
-		if m := db.writer.pg.member; err == nil && m != nil && m.Committed != nil {
-			m.Committed(len(batch), time.Since(began))
-		}
-		return err != nil && db.writer.broken == nil, err // a statement that waited for the commit failed
-	}
-	if err = db.control("COMMIT"); err != nil && db.writer.broken == nil {
+	err = db.writer.control("COMMIT")
+	switch {
+	case err == nil:
+		db.writer.write.committed(len(batch), time.Since(began))
+	case db.writer.broken == nil && db.writer.IsPostgres():
+		return true, err // a statement that waited for the commit failed
+	case db.writer.broken == nil: // no caller caused it
+		err = unavailable(err)
 		db.writer.broken = err
 	}
 	return false, err
