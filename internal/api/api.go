@@ -95,7 +95,8 @@ type Config struct {
 }
 
 type server struct {
-	Config
+	config     Config
+	tx         func(ctx context.Context, do func(*store.Tx) error) error
 	failures   *limit.Buckets[netip.Addr]
 	proxyNoted atomic.Bool                    // OnUntrustedProxy was called
 	perToken   *limit.Buckets[parley.TokenID] // nil: no limit
@@ -128,7 +129,8 @@ func New(c Config) *API {
 		c.Cluster = cluster.Single{}
 	}
 	s := &server{
-		Config:       c,
+		config:       c,
+		tx:           c.tx,
 		fetches:      limit.NewSlots[parley.TokenID](maxFetches),
 		streams:      limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
 		mcpCalls:     limit.NewSlots[parley.TokenID](mcpPerToken),

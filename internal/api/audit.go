@@ -84,7 +84,7 @@ func (s *server) auditAfter(ctx context.Context, r *request) {
 	object := cmp.Or(r.http.PathValue("code")+r.http.PathValue("id"), string(r.channel.Code))
 	err := s.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, change{object: object}) })
 	if err != nil {
-		s.Log.Error("an act is missing in the audit log", "action", r.action, "object", object, "error", err)
+		s.config.Log.Error("an act is missing in the audit log", "action", r.action, "object", object, "error", err)
 	}
 }
 
@@ -106,7 +106,7 @@ func (rt *route) auditRefused(ctx context.Context, r *request) {
 	r.action, r.from = parley.AuditRefused, rt.addressOf(r.http).String()
 	c := change{object: r.http.PathValue("code") + r.http.PathValue("id"), after: auditedRefusal{rt.name(), rt.role}}
 	if err := rt.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, c) }); err != nil {
-		rt.Log.Error("a refused act is missing in the audit log", "route", rt.name(), "error", err)
+		rt.config.Log.Error("a refused act is missing in the audit log", "route", rt.name(), "error", err)
 	}
 }
 
@@ -280,6 +280,6 @@ func (s *server) listAudit(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	entries, total, err := s.Store.Audit(ctx, q, page)
+	entries, total, err := s.config.Store.Audit(ctx, q, page)
 	return okPage(mapped(entries, r.auditRow), page, total), err
 }

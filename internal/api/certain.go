@@ -26,7 +26,7 @@ const certainFor = 15 * time.Second
 
 // mustBeCertain reports whether a request is repeated while its result is unknown. Such a request has a key.
 func (rt *route) mustBeCertain(hr *http.Request) bool {
-	if _, single := rt.Cluster.(cluster.Single); single || !rt.certain || IsForwarded(hr.Context()) {
+	if _, single := rt.config.Cluster.(cluster.Single); single || !rt.certain || IsForwarded(hr.Context()) {
 		return false
 	}
 	if len(hr.Header[keyHeader]) == 0 {

@@ -15,7 +15,7 @@ func (s *server) history(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *server) readHistory(ctx context.Context, r *request, chat parley.ContactID, page parley.Page) (envelope, error) {
-	ms, total, err := s.Gateway.History(ctx, r.channel.Code, chat, page)
+	ms, total, err := s.config.Gateway.History(ctx, r.channel.Code, chat, page)
 	records := make([]parley.MessageView, len(ms))
 	links := parley.MediaLinks{Base: s.baseURL(r.http)}
 	for i := range ms {
@@ -44,7 +44,7 @@ func (s *server) chats(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	chats, next, total, err := s.Store.Chats(ctx, r.channel.Code, page, after)
+	chats, next, total, err := s.config.Store.Chats(ctx, r.channel.Code, page, after)
 	list := okPage(mapped(chats, func(c parley.Chat) chatRow {
 		row := chatRow{GroupID: c.Contact.Group(), Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
 		if row.GroupID == "" {
@@ -75,7 +75,7 @@ func (s *server) chat(ctx context.Context, r *request) (parley.ContactID, error)
 	if chat.IsGroup() {
 		field = "group_id"
 	}
-	_, err := s.Store.Chat(ctx, r.channel.Code, chat)
+	_, err := s.config.Store.Chat(ctx, r.channel.Code, chat)
 	return chat, notFoundAs(err, parley.InvalidField(field, field+" has no chat on this channel yet. Send a message first."))
 }
 

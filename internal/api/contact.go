@@ -48,7 +48,7 @@ func (s *server) directory(r *request) (network.Directory, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return s.Gateway.Directory(r.channel.Code)
+	return s.config.Gateway.Directory(r.channel.Code)
 }
 
 func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, error) {
@@ -68,7 +68,7 @@ func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, er
 
 // ownSpelling returns the network's spelling of a contact's number, if it is known.
 func (s *server) ownSpelling(ctx context.Context, channel parley.ChannelCode, asked parley.ContactID) (parley.ContactID, error) {
-	spellings, err := s.Store.Spellings(ctx, channel, asked)
+	spellings, err := s.config.Store.Spellings(ctx, channel, asked)
 	if err != nil {
 		return "", err
 	}

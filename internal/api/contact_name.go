@@ -63,7 +63,7 @@ func (c *nameFinder) list(ctx context.Context, key listKey) map[parley.ContactID
 }
 
 func (c *nameFinder) read(ctx context.Context, of listKey) map[parley.ContactID]string {
-	channel, _ := c.Gateway.Channel(of.channel)
+	channel, _ := c.config.Gateway.Channel(of.channel)
 	key := nameKey{channel.ID, channel.Number, of.groups}
 	cached, _ := c.contactNames.Load(key)
 	list, _ := cached.(nameList)
@@ -97,7 +97,7 @@ func (c *nameFinder) read(ctx context.Context, of listKey) map[parley.ContactID]
 func (c *nameFinder) newReader(of listKey) (func(context.Context) (map[parley.ContactID]string, error), error) {
 	names := map[parley.ContactID]string{}
 	if of.groups {
-		session, err := c.Gateway.Groups(of.channel)
+		session, err := c.config.Gateway.Groups(of.channel)
 		return func(ctx context.Context) (map[parley.ContactID]string, error) {
 			groups, _, err := session.Groups(ctx, parley.Page{Limit: maxGroups})
 			for _, g := range groups {
@@ -106,7 +106,7 @@ func (c *nameFinder) newReader(of listKey) (func(context.Context) (map[parley.Co
 			return names, err
 		}, err
 	}
-	directory, err := c.Gateway.Directory(of.channel)
+	directory, err := c.config.Gateway.Directory(of.channel)
 	return func(ctx context.Context) (map[parley.ContactID]string, error) {
 		contacts, _, err := directory.Contacts(ctx, parley.Page{Limit: maxNames})
 		for _, one := range contacts {

@@ -140,7 +140,7 @@ func typesListed(f form.Form, name string) []parley.EventType {
 // cursorAfter returns the cursor after an event; without one, the end of the log. For an event that is not in
 // the log, it returns the oldest: a duplicate is better than a gap.
 func (s *server) cursorAfter(ctx context.Context, after parley.EventID) (cursor, error) {
-	last, err := s.Store.LastEvent(ctx)
+	last, err := s.config.Store.LastEvent(ctx)
 	if err != nil {
 		return cursor{}, err
 	}
@@ -148,7 +148,7 @@ func (s *server) cursorAfter(ctx context.Context, after parley.EventID) (cursor,
 	if after != "" {
 		seq, _ = after.Seq() // it was checked
 	}
-	there, err := s.Store.EventsAt(ctx, []int64{seq})
+	there, err := s.config.Store.EventsAt(ctx, []int64{seq})
 	if err != nil {
 		return cursor{}, err
 	}
@@ -161,7 +161,7 @@ func (s *server) cursorAfter(ctx context.Context, after parley.EventID) (cursor,
 		return cursor{comment: string(after) + " is unknown; continuing with the oldest event"}, nil
 	}
 	// The event was in this log, but was purged.
-	oldest, _, err := s.Store.Events(ctx, 0, parley.EventFilter{}, 1)
+	oldest, _, err := s.config.Store.Events(ctx, 0, parley.EventFilter{}, 1)
 	if err != nil {
 		return cursor{}, err
 	}
@@ -182,7 +182,7 @@ func (rt *route) follow(w http.ResponseWriter, r *request, asked streamRequest) 
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	reader := rt.Feed.Subscribe(asked.seq, asked.filter)
+	reader := rt.config.Feed.Subscribe(asked.seq, asked.filter)
 	defer reader.Close()
 	out.comment("events follow")
 	out.text = append(out.text, "retry: 2000\n"...)
@@ -198,7 +198,7 @@ func (rt *route) follow(w http.ResponseWriter, r *request, asked streamRequest) 
 
 func (rt *route) forward(r *request, reader *feed.Reader, out *eventWriter) error {
 	ctx := r.http.Context()
-	every := cmp.Or(rt.Heartbeat, heartbeat)
+	every := cmp.Or(rt.config.Heartbeat, heartbeat)
 	checked := time.Now()
 	for out.flush() {
 		err := out.fill(ctx, reader, min(checkToken, time.Until(out.wrote.Add(every))))
@@ -260,13 +260,13 @@ func (s *server) recentEvents(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	events, next, err := s.Store.RecentEvents(ctx, before, filter, limit)
+	events, next, err := s.config.Store.RecentEvents(ctx, before, filter, limit)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]jsontext.Value, 0, len(events))
 	for i := range events {
-		body, err := s.Feed.RenderPlain(&events[i])
+		body, err := s.config.Feed.RenderPlain(&events[i])
 		if err != nil {
 			return nil, err
 		}
@@ -293,8 +293,8 @@ func (s *server) listeners(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	webhooks, err := s.Store.Webhooks(ctx)
-	data := listenersData{Listeners: s.Feed.Listeners(event.Channel, event.Type)}
+	webhooks, err := s.config.Store.Webhooks(ctx)
+	data := listenersData{Listeners: s.config.Feed.Listeners(event.Channel, event.Type)}
 	for _, w := range webhooks {
 		if w.DisabledAt.IsZero() && w.Filter().Wants(&event) {
 			data.Webhooks++

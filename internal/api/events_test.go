@@ -372,7 +372,7 @@ func TestPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{Config: e.config}
+	s := &server{config: e.config}
 	for _, c := range []struct {
 		name    string
 		after   parley.EventID

@@ -222,9 +222,9 @@ func (s *server) exportMessages(ctx context.Context, r *request) (response, erro
 	names := s.newNameFinder()
 	return streamExport(ctx, s, r, export[messageRow]{
 		name: "messages", object: string(q.Channel), columns: messageColumns,
-		atMost: func(ctx context.Context) (int64, error) { return s.Store.CountMessagesAtMost(ctx, q) },
+		atMost: func(ctx context.Context) (int64, error) { return s.config.Store.CountMessagesAtMost(ctx, q) },
 		next: func(ctx context.Context) (rows []messageRow, more bool, err error) {
-			page, err := s.Gateway.FindMessages(ctx, q)
+			page, err := s.config.Gateway.FindMessages(ctx, q)
 			if err != nil {
 				return nil, false, err
 			}
@@ -277,11 +277,11 @@ func (s *server) exportDeliveries(ctx context.Context, r *request) (response, er
 	return streamExport(ctx, s, r, export[deliveryRow]{
 		name: "deliveries", object: cmp.Or(string(q.Webhook), string(q.Channel)), columns: deliveryColumns,
 		atMost: func(ctx context.Context) (int64, error) {
-			_, total, err := s.Store.Deliveries(ctx, q, parley.Page{})
+			_, total, err := s.config.Store.Deliveries(ctx, q, parley.Page{})
 			return total, err
 		},
 		next: func(ctx context.Context) ([]deliveryRow, bool, error) {
-			found, err := s.Store.DeliveriesBefore(ctx, q, before, exportPage)
+			found, err := s.config.Store.DeliveriesBefore(ctx, q, before, exportPage)
 			if err != nil || len(found) == 0 {
 				return nil, false, err
 			}

@@ -79,7 +79,7 @@ func (s *server) openSource(ctx context.Context, channel parley.ChannelCode, src
 	key, found := id.UploadKey()
 	var m parley.Media
 	if found {
-		u, err := s.Store.Upload(ctx, channel, key)
+		u, err := s.config.Store.Upload(ctx, channel, key)
 		if err != nil {
 			return notFoundAs(err, media.ErrNoFile)
 		}
@@ -100,13 +100,13 @@ func (s *server) openSource(ctx context.Context, channel parley.ChannelCode, src
 		}
 	}
 	src.Filename, src.MIME = cmp.Or(src.Filename, m.Filename), cmp.Or(src.MIME, m.MIME)
-	stored, err := s.Store.File(ctx, m.Key)
+	stored, err := s.config.Store.File(ctx, m.Key)
 	if err == nil && stored.Channel == channel {
 		src.Stored = &stored
 		return nil
 	}
 	src.Open = func(ctx context.Context) (io.ReadCloser, error) { // of a channel that went live
-		f, err := s.Media.Open(ctx, m.Key)
+		f, err := s.config.Media.Open(ctx, m.Key)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, media.ErrNoFile
 		}
@@ -119,7 +119,7 @@ func (s *server) openSource(ctx context.Context, channel parley.ChannelCode, src
 const useEvery = time.Hour
 
 func (s *server) useUpload(ctx context.Context, u *parley.Upload) error {
-	now := s.Gateway.Clock()
+	now := s.config.Gateway.Clock()
 	if u.Used && now.Sub(u.At) < useEvery {
 		return nil
 	}

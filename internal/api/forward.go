@@ -64,7 +64,7 @@ func (e *otherNode) Error() string { return "another node serves it" }
 
 // checkOwner returns nil if this node serves a channel or webhook, else what to do instead.
 func (s *server) checkOwner(ctx context.Context, key string) error {
-	node, ok := s.Cluster.Owner(ctx, key)
+	node, ok := s.config.Cluster.Owner(ctx, key)
 	switch {
 	case node.Self:
 		return nil
@@ -94,7 +94,7 @@ func (rt *route) checkNode(ctx context.Context, r *request) error {
 		return rt.checkChannelOwner(ctx, r.channel)
 	}
 	if code := r.http.PathValue("code"); code != "" {
-		c, ok := rt.Gateway.Channel(parley.ChannelCode(code))
+		c, ok := rt.config.Gateway.Channel(parley.ChannelCode(code))
 		if !ok {
 			c.Code = parley.ChannelCode(code)
 		}
@@ -108,7 +108,7 @@ func (rt *route) checkNode(ctx context.Context, r *request) error {
 
 // checkStillOwner replaces an error if another node may serve the channel meanwhile: what this one knows may be out of date.
 func (rt *route) checkStillOwner(err error) error {
-	if err == nil || rt.access != ofChannel || rt.Cluster.MaySend() {
+	if err == nil || rt.access != ofChannel || rt.config.Cluster.MaySend() {
 		return err
 	}
 	moving := *errMoving
@@ -157,7 +157,7 @@ func (s *server) forwardTo(w http.ResponseWriter, r *request, to *otherNode) (st
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
 			f.total.WithLabelValues("failed").Inc()
-			s.Log.Warn("a node did not answer a forwarded request", "node", to.node.ID, "url", to.node.URL, "error", err)
+			s.config.Log.Warn("a node did not answer a forwarded request", "node", to.node.ID, "url", to.node.URL, "error", err)
 			refused = errNoAnswer
 		},
 	}
@@ -185,7 +185,7 @@ func (s *server) cancelWithoutMember(ctx context.Context, cancel func(), node in
 			return
 		case <-ticker.C:
 		}
-		nodes, err := s.Cluster.Nodes(ctx)
+		nodes, err := s.config.Cluster.Nodes(ctx)
 		if err == nil && !slices.ContainsFunc(nodes, func(n cluster.Node) bool { return n.ID == node }) {
 			cancel()
 		}

@@ -50,7 +50,7 @@ func (s *server) groupSession(r *request) (network.Groups, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return s.Gateway.Groups(r.channel.Code)
+	return s.config.Gateway.Groups(r.channel.Code)
 }
 
 // maxParticipants is the limit of WhatsApp.
@@ -65,7 +65,7 @@ func (s *server) createGroup(ctx context.Context, r *request) (any, error) {
 	if err := acceptsAll(r.channel, participants); err != nil {
 		return nil, err
 	}
-	session, err := s.Gateway.Groups(r.channel.Code)
+	session, err := s.config.Gateway.Groups(r.channel.Code)
 	if err != nil {
 		return nil, err
 	}

@@ -313,7 +313,7 @@ func (rt *route) withinLimit(r *request) error {
 	if rt.perToken == nil || r.token.Kind == console {
 		return nil
 	}
-	if !rt.anywhere && r.token.Kind == parley.ChannelToken && !rt.Cluster.Owns(string(r.token.Channel)) {
+	if !rt.anywhere && r.token.Kind == parley.ChannelToken && !rt.config.Cluster.Owns(string(r.token.Channel)) {
 		return nil // the node that serves the channel counts it
 	}
 	q := rt.perToken.Spend(r.token.ID, time.Now())
@@ -433,7 +433,7 @@ func (rt *route) logRequest(ctx context.Context, r *request, status int, took ti
 	default:
 		level = slog.LevelError
 	}
-	if !rt.Log.Enabled(ctx, level) {
+	if !rt.config.Log.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 9)
@@ -452,7 +452,7 @@ func (rt *route) logRequest(ctx context.Context, r *request, status int, took ti
 			attrs = append(attrs, slog.String("panic", p.loggable()), slog.String("stack", string(p.stack)))
 		}
 	}
-	rt.Log.LogAttrs(ctx, level, "request", attrs...)
+	rt.config.Log.LogAttrs(ctx, level, "request", attrs...)
 }
 
 // rawRoute serves a handler that writes its own responses, with the headers, metrics and log of all routes.

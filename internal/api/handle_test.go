@@ -211,7 +211,7 @@ func TestFailedAuthenticationsAreLimited(t *testing.T) {
 }
 
 func TestForwardedAddress(t *testing.T) {
-	s := &server{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
+	s := &server{config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
 	for _, c := range []struct{ remote, forwarded, want string }{
 		{"192.0.2.1:1", "", "192.0.2.1"},
 		{"192.0.2.1:1", "203.0.113.9", "192.0.2.1"},
@@ -235,7 +235,7 @@ func TestForwardedAddress(t *testing.T) {
 
 // TestOneProxy has a client in the proxy's network, which sends a made-up X-Forwarded-For. The proxy adds the real address.
 func TestOneProxy(t *testing.T) {
-	s := &server{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, OneProxy: true}}
+	s := &server{config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, OneProxy: true}}
 	for _, c := range []struct{ remote, forwarded, want string }{
 		{"10.0.0.1:1", "203.0.113.66, 10.9.8.7", "10.9.8.7"},
 		{"10.0.0.1:1", "10.9.8.7", "10.9.8.7"},
@@ -288,7 +288,7 @@ func TestRequestID(t *testing.T) {
 // TestPanicAndInternalErrors checks that an error of ours shows nothing of itself but in the log.
 func TestPanicAndInternalErrors(t *testing.T) {
 	e := newEnv(t)
-	s := &server{Config: e.config, failures: limit.NewBuckets[netip.Addr](time.Second, 30)}
+	s := &server{config: e.config, failures: limit.NewBuckets[netip.Addr](time.Second, 30)}
 	router := newRouter(s, noMetrics{})
 	fail := func(err error) work {
 		return work{do: func(context.Context, *request) (response, error) {
@@ -397,7 +397,7 @@ func TestWhoReadsMetrics(t *testing.T) {
 // request itself as what it panics with.
 func TestPanicTellsNothingOfTheRequest(t *testing.T) {
 	e := newEnv(t)
-	s := &server{Config: e.config, failures: limit.NewBuckets[netip.Addr](time.Second, 30)}
+	s := &server{config: e.config, failures: limit.NewBuckets[netip.Addr](time.Second, 30)}
 	router := newRouter(s, noMetrics{})
 	for path, trouble := range map[string]func(r *request){
 		"index":   func(r *request) { _ = r.Text("message", 1, 100)[len(r.Text("message", 1, 100)):][0] },

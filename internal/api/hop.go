@@ -55,7 +55,7 @@ type hop struct {
 
 // newHop describes a request for another node.
 func (s *server) newHop(r *request, to int64) hop {
-	h := hop{To: to, Nonce: make([]byte, nonceSize), Sent: s.Cluster.Now().Unix(), Body: hashOf(r.body.Bytes()),
+	h := hop{To: to, Nonce: make([]byte, nonceSize), Sent: s.config.Cluster.Now().Unix(), Body: hashOf(r.body.Bytes()),
 		From: s.addressOf(r.http).String(), Base: s.baseURL(r.http), Ticket: r.ticket}
 	if r.token.Kind != console {
 		h.Token = r.token.ID
@@ -191,8 +191,8 @@ type hopKey struct{}
 // FromNodes serves requests that other nodes forwarded, and refuses all others.
 func (a *API) FromNodes(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		self := a.server.Cluster.ID()
-		h, body, err := a.forwarder.hops.receive(hr, self, a.server.Cluster.Now())
+		self := a.server.config.Cluster.ID()
+		h, body, err := a.forwarder.hops.receive(hr, self, a.server.config.Cluster.Now())
 		if err != nil {
 			w.Header().Set(doctor.NodeHeader, strconv.FormatInt(self, 10))
 			w.Header().Set(hopHeader, "refused")

@@ -95,14 +95,14 @@ func (rt *route) runFirst(ctx context.Context, r *request, key store.StoredRespo
 
 // findStored returns the stored response of a key; nil: none, or it has expired.
 func (rt *route) findStored(ctx context.Context, key store.StoredResponse) (*store.StoredResponse, error) {
-	stored, err := rt.Store.StoredResponse(ctx, key.Scope, key.Key)
+	stored, err := rt.config.Store.StoredResponse(ctx, key.Scope, key.Key)
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look up idempotency key: %w", err)
 	}
-	if !rt.Gateway.KeyExpired(stored.CreatedAt, key.CreatedAt) {
+	if !rt.config.Gateway.KeyExpired(stored.CreatedAt, key.CreatedAt) {
 		return &stored, nil
 	}
 	// The regular purge has not run yet.
@@ -120,7 +120,7 @@ func (rt *route) complete(ctx context.Context, r *request, stored *store.StoredR
 		return parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was interrupted, and its result is unknown. "+
 			"Check whether it was done. If not, send it with a new key.")
 	}
-	ms, err := rt.Gateway.CurrentMessages(ctx, stored.Channel, stored.Messages)
+	ms, err := rt.config.Gateway.CurrentMessages(ctx, stored.Channel, stored.Messages)
 	if err != nil {
 		return fmt.Errorf("rebuild a response from messages: %w", err)
 	}
@@ -138,7 +138,7 @@ func (rt *route) complete(ctx context.Context, r *request, stored *store.StoredR
 // rebuilds it from the messages. A response repeats message text, so it is not stored if the channel's
 // retention is shorter than the life of the key.
 func (rt *route) storeResponse(ctx context.Context, r *request, key store.StoredResponse) {
-	c, ok := rt.Gateway.Channel(key.Channel)
+	c, ok := rt.config.Gateway.Channel(key.Channel)
 	if life := c.Settings.Retention; ok && rt.fromMessages != nil && r.accepted && life != nil && time.Duration(*life) < keyLife {
 		return
 	}
@@ -150,7 +150,7 @@ func (rt *route) storeResponse(ctx context.Context, r *request, key store.Stored
 		return r.addKey(ctx, tx, key)
 	})
 	if err != nil {
-		rt.Log.LogAttrs(ctx, slog.LevelWarn, "cannot store a response", slog.String("request_id", r.id), slog.String("error", err.Error()))
+		rt.config.Log.LogAttrs(ctx, slog.LevelWarn, "cannot store a response", slog.String("request_id", r.id), slog.String("error", err.Error()))
 	}
 }
 
@@ -228,7 +228,7 @@ func (s *server) storeEncrypted(ctx context.Context, tx *store.Tx, r *request, a
 	}
 	key.Channel = r.channel.Code
 	key.StatusCode, key.ContentType = a.status, encryptedType+a.contentType[0]
-	key.Body = s.Keyring.Encrypt(a.body, responseContext(key))
+	key.Body = s.config.Keyring.Encrypt(a.body, responseContext(key))
 	return r.addKey(ctx, tx, *key)
 }
 
@@ -253,7 +253,7 @@ func (s *server) replay(stored store.StoredResponse, r *request) (response, erro
 	body, contentType := stored.Body, stored.ContentType
 	if inside, encrypted := strings.CutPrefix(contentType, encryptedType); encrypted {
 		var err error
-		if body, err = s.Keyring.Decrypt(stored.Body, responseContext(&stored)); err != nil {
+		if body, err = s.config.Keyring.Decrypt(stored.Body, responseContext(&stored)); err != nil {
 			return response{}, fmt.Errorf("decrypt a stored response: %w", err)
 		}
 		contentType = inside

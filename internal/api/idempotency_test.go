@@ -25,8 +25,8 @@ const keyName = "Idempotency-Key"
 
 // keyRoute is a route whose work the test sets.
 func (e *env) keyRoute() *route {
-	s := &server{Config: e.config, fingerprints: e.config.Keyring.Derive("idempotency")}
-	s.tx = s.Store.Tx
+	s := &server{config: e.config, fingerprints: e.config.Keyring.Derive("idempotency")}
+	s.tx = s.config.Store.Tx
 	return &route{router: &router{server: s}, method: http.MethodPost, row: row{access: ofAdmin}}
 }
 

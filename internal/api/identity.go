@@ -40,14 +40,14 @@ const challenge = `Bearer realm="parley"`
 // never refuse a valid one.
 func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Token, error) {
 	if h, forwarded := hopOf(ctx); forwarded {
-		known, err := s.Tokens.ByID(ctx, h.Token)
+		known, err := s.config.Tokens.ByID(ctx, h.Token)
 		if parley.IsUnauthenticated(err) {
 			err = challenged(err, true)
 		}
 		return known, err
 	}
 	raw, given := bearer(hr.Header)
-	valid, err := s.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) { return s.Caller(hr) })
+	valid, err := s.config.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) { return s.Caller(hr) })
 	if err == nil {
 		s.noteAuthenticated(hr)
 		return valid, nil
@@ -64,8 +64,8 @@ func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Tok
 }
 
 func (s *server) noteAuthenticated(hr *http.Request) {
-	if s.OnAuthenticated != nil {
-		s.OnAuthenticated(hr.Context())
+	if s.config.OnAuthenticated != nil {
+		s.config.OnAuthenticated(hr.Context())
 	}
 }
 
@@ -122,8 +122,8 @@ func (s *server) noteProxy(hr *http.Request) {
 	if s.proxyNoted.Load() || !s.isUntrustedProxy(hr) || s.proxyNoted.Swap(true) {
 		return
 	}
-	s.Log.Warn("an untrusted proxy on this machine forwards requests: all its callers share one address", "hint", "set --behind-proxy")
-	s.OnUntrustedProxy()
+	s.config.Log.Warn("an untrusted proxy on this machine forwards requests: all its callers share one address", "hint", "set --behind-proxy")
+	s.config.OnUntrustedProxy()
 }
 
 // bearer returns the token of the Authorization header, and whether one was sent. Two headers are ambiguous,
@@ -194,7 +194,7 @@ func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 
 // onlyChannel is the channel of a request that names none.
 func (s *server) onlyChannel(ctx context.Context) (parley.Channel, error) {
-	channels, err := s.Gateway.Choices(ctx)
+	channels, err := s.config.Gateway.Choices(ctx)
 	if err != nil {
 		return parley.Channel{}, err
 	}
@@ -211,7 +211,7 @@ func (s *server) onlyChannel(ctx context.Context) (parley.Channel, error) {
 // EventSource never reconnects after any status but 200.
 func (rt *route) channelNamed(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	if rt.readsLog {
-		return rt.Store.Channel(ctx, code)
+		return rt.config.Store.Channel(ctx, code)
 	}
 	return rt.server.channelNamed(ctx, code)
 }
@@ -219,10 +219,10 @@ func (rt *route) channelNamed(ctx context.Context, code parley.ChannelCode) (par
 // channelNamed returns a channel. While the server starts, and just after it was created, a channel is in the
 // store but not yet in the gateway.
 func (s *server) channelNamed(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
-	if c, ok := s.Gateway.Channel(code); ok {
+	if c, ok := s.config.Gateway.Channel(code); ok {
 		return c, nil
 	}
-	if _, err := s.Store.Channel(ctx, code); err != nil {
+	if _, err := s.config.Store.Channel(ctx, code); err != nil {
 		return parley.Channel{}, err
 	}
 	return parley.Channel{}, &parley.Error{Code: parley.Unavailable, RetryAfter: time.Second,
@@ -246,7 +246,7 @@ func (s *server) addressOf(hr *http.Request) netip.Addr {
 		if err != nil {
 			return addr
 		}
-		if addr = hop.Unmap(); s.OneProxy || !s.trusts(addr) {
+		if addr = hop.Unmap(); s.config.OneProxy || !s.trusts(addr) {
 			return addr
 		}
 	}
@@ -254,7 +254,7 @@ func (s *server) addressOf(hr *http.Request) netip.Addr {
 }
 
 func (s *server) trusts(addr netip.Addr) bool {
-	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return slices.ContainsFunc(s.config.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // sessionCheck returns the console session of a request, or an error.
@@ -316,10 +316,10 @@ func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) (parley.T
 		return parley.Token{Role: session.Role}, err
 	}
 	if h, forwarded := hopOf(ctx); forwarded {
-		return rt.Tokens.ByID(ctx, h.Token)
+		return rt.config.Tokens.ByID(ctx, h.Token)
 	}
 	raw, _ := bearer(hr.Header)
-	return rt.Tokens.Verify(ctx, raw)
+	return rt.config.Tokens.Verify(ctx, raw)
 }
 
 func (r *request) mayAccess(code parley.ChannelCode) bool {

@@ -86,11 +86,11 @@ func (s *server) listAlerts(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	rules, err := s.Store.AlertRules(ctx)
+	rules, err := s.config.Store.AlertRules(ctx)
 	if err != nil {
 		return nil, err
 	}
-	alerts, total, err := s.Store.Alerts(ctx, page)
+	alerts, total, err := s.config.Store.Alerts(ctx, page)
 	return okPage(alertsData{mapped(rules, r.alertRule), mapped(alerts, func(a parley.Alert) alertRow {
 		return alertRow{a.ID(), a.Rule, textOrNil(a.Channel), a.Sentence, parley.Stamp(a.RaisedAt), stampOrNil(a.NotifiedAt),
 			stampOrNil(a.ResolvedAt), a.Problem}
@@ -119,7 +119,7 @@ func (s *server) alertRule(ctx context.Context, r *request) (parley.AlertRule, e
 		r.Fail("url", "and via cannot be given together. Notify an address, or a contact through a channel.")
 	case byMessage:
 		rule.Via, rule.Contact = parley.ChannelCode(r.Text("via", 1, 32)), r.Contact("contact_id")
-		if _, err := s.Store.Channel(ctx, rule.Via); rule.Via != "" && err != nil {
+		if _, err := s.config.Store.Channel(ctx, rule.Via); rule.Via != "" && err != nil {
 			if !errors.Is(err, parley.ErrNotFound) {
 				return rule, err
 			}
@@ -163,7 +163,7 @@ func (s *server) createAlert(ctx context.Context, r *request) (any, error) {
 			return err
 		}
 		if rule.URL != "" {
-			made, err := s.Callbacks.Secrets.Add(ctx, tx, parley.AlertSecret(rule.ID))
+			made, err := s.config.Callbacks.Secrets.Add(ctx, tx, parley.AlertSecret(rule.ID))
 			if err != nil {
 				return err
 			}
@@ -209,7 +209,7 @@ func (s *server) deleteAlert(ctx context.Context, r *request) (any, error) {
 		}
 		return errors.Join(tx.DeleteAlertRule(ctx, old.ID), r.auditTx(ctx, tx, change{object: string(old.ID), before: auditAlert(old)}))
 	})
-	s.Callbacks.Secrets.Evict(parley.AlertSecret(r.alertID()))
+	s.config.Callbacks.Secrets.Evict(parley.AlertSecret(r.alertID()))
 	return ok("Alert rule deleted", nil), notFoundAs(err, errNoAlert)
 }
 
@@ -219,16 +219,16 @@ type alertTestData struct {
 
 // testAlert sends a test notice now, also in quiet hours. The node that serves the channel of a message does it.
 func (s *server) testAlert(ctx context.Context, r *request) (any, error) {
-	rule, err := s.Store.AlertRule(ctx, r.alertID())
+	rule, err := s.config.Store.AlertRule(ctx, r.alertID())
 	if err != nil {
 		return nil, notFoundAs(err, errNoAlert)
 	}
-	if c, there := s.Gateway.Channel(rule.Via); there {
+	if c, there := s.config.Gateway.Channel(rule.Via); there {
 		if err := s.checkChannelOwner(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	problem := s.Alerts.Test(ctx, rule)
+	problem := s.config.Alerts.Test(ctx, rule)
 	e := ok("The notice was accepted", alertTestData{problem})
 	if problem != "" {
 		e.Success, e.Message = false, fmt.Sprintf("The notice was not accepted. %s", problem)

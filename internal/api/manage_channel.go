@@ -56,16 +56,16 @@ func channelOf(c parley.Channel) channelRow {
 func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) channelRow {
 	row := channelOf(c)
 	if c.Network == parley.Sandbox {
-		row.Faults = s.Sandbox.WaitingFaults(c.Code)
+		row.Faults = s.config.Sandbox.WaitingFaults(c.Code)
 	}
-	row.RestrictedUntil = stampOrNil(s.Gateway.RestrictedUntil(c.Code))
-	if e, known := s.Gateway.Evidence(c.Code); known {
+	row.RestrictedUntil = stampOrNil(s.config.Gateway.RestrictedUntil(c.Code))
+	if e, known := s.config.Gateway.Evidence(c.Code); known {
 		row.Evidence = evidenceOf(e)
 	}
-	if p, known := s.Gateway.Pairing(c.Code); known {
+	if p, known := s.config.Gateway.Pairing(c.Code); known {
 		row.Pairing = pairingOf(p)
 	}
-	row.Waiting = s.Gateway.QueueDepth(c.Code)
+	row.Waiting = s.config.Gateway.QueueDepth(c.Code)
 	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(activity.ReceivedAt), stampOrNil(activity.ConfirmedAt)
 	row.Sent24h, row.Failed24h = activity.Sent, activity.Failed
 	return row
@@ -74,9 +74,9 @@ func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) c
 // channelActivity reads the counters of the last day. Channels are shown without them if that fails.
 func (s *server) channelActivity(ctx context.Context, channels []parley.Channel) map[parley.ChannelCode]parley.ChannelActivity {
 	codes := mapped(channels, func(c parley.Channel) parley.ChannelCode { return c.Code })
-	activity, err := s.Store.ChannelActivity(ctx, time.Now().Add(-stats.Day), codes)
+	activity, err := s.config.Store.ChannelActivity(ctx, time.Now().Add(-stats.Day), codes)
 	if err != nil {
-		s.Log.Warn("counters cannot be read", "error", err)
+		s.config.Log.Warn("counters cannot be read", "error", err)
 	}
 	return activity
 }
@@ -106,7 +106,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 		Labels:   r.labels("labels"),
 	}
 	err := r.Failed(func() error {
-		if _, taken := s.Gateway.Channel(c.Code); taken {
+		if _, taken := s.config.Gateway.Channel(c.Code); taken {
 			return gateway.ErrCodeExists
 		}
 		return nil
@@ -115,7 +115,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	const sentence = "Channel created"
-	c, err = s.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
+	c, err = s.config.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.Code), after: auditChannel(stored)}),
 			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored))))
 	})
@@ -196,7 +196,7 @@ func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	changesSettings := r.Has("settings")
-	c, err := s.Gateway.UpdateChannel(ctx, r.code(), func(c *parley.Channel) {
+	c, err := s.config.Gateway.UpdateChannel(ctx, r.code(), func(c *parley.Channel) {
 		if name != "" {
 			c.Name = name
 		}
@@ -226,17 +226,17 @@ func (r *request) auditChannelChange(ctx context.Context) gateway.InChange {
 }
 
 func (s *server) startChannel(ctx context.Context, r *request) (any, error) {
-	c, err := s.Gateway.StartChannel(ctx, r.code(), r.auditChannelChange(ctx))
+	c, err := s.config.Gateway.StartChannel(ctx, r.code(), r.auditChannelChange(ctx))
 	return s.channelResponse(ctx, "Channel started", c, err)
 }
 
 func (s *server) stopChannel(ctx context.Context, r *request) (any, error) {
-	c, err := s.Gateway.StopChannel(ctx, r.code(), r.auditChannelChange(ctx))
+	c, err := s.config.Gateway.StopChannel(ctx, r.code(), r.auditChannelChange(ctx))
 	return s.channelResponse(ctx, "Channel stopped", c, err)
 }
 
 func (s *server) logoutChannel(ctx context.Context, r *request) (any, error) {
-	c, err := s.Gateway.LogoutChannel(ctx, r.code())
+	c, err := s.config.Gateway.LogoutChannel(ctx, r.code())
 	return s.channelResponse(ctx, "Channel logged out", c, err)
 }
 
@@ -261,7 +261,7 @@ func (s *server) channelTimeline(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, notFoundAs(err, errNoChannel)
 	}
-	states, err := s.Store.ChannelStates(ctx, c.Code, time.Now().AddDate(0, 0, -int(days)), maxStates)
+	states, err := s.config.Store.ChannelStates(ctx, c.Code, time.Now().AddDate(0, 0, -int(days)), maxStates)
 	if len(states) == 0 { // never changed
 		states = []parley.ChannelState{c.State}
 	}

@@ -78,7 +78,7 @@ var channelSorts = map[string]func(*server, parley.Channel, parley.ChannelActivi
 	"name": func(_ *server, c parley.Channel, _ parley.ChannelActivity) string { return strings.ToLower(c.Name) },
 	"attention": func(s *server, c parley.Channel, a parley.ChannelActivity) string {
 		rank := urgency[c.State.Status] * 4
-		if !s.Gateway.RestrictedUntil(c.Code).IsZero() {
+		if !s.config.Gateway.RestrictedUntil(c.Code).IsZero() {
 			rank -= 2
 		}
 		if a.Failed > 0 {
@@ -100,7 +100,7 @@ var channelSorts = map[string]func(*server, parley.Channel, parley.ChannelActivi
 		return sortable(a.ConfirmedAt.UnixMilli())
 	},
 	"waiting": func(s *server, c parley.Channel, _ parley.ChannelActivity) string {
-		return sortable(int64(s.Gateway.QueueDepth(c.Code)))
+		return sortable(int64(s.config.Gateway.QueueDepth(c.Code)))
 	},
 	"failed_24h": func(_ *server, _ parley.Channel, a parley.ChannelActivity) string { return sortable(a.Failed) },
 }
@@ -202,7 +202,7 @@ func (s *server) selectChannels(q channelQuery) (found []parley.Channel, meta ch
 		meta.Statuses[status] = 0
 	}
 	labels := map[string]int{}
-	for _, c := range s.Gateway.Channels() {
+	for _, c := range s.config.Gateway.Channels() {
 		search, status, network, label := q.matches(c)
 		if search && network && label {
 			meta.Statuses[c.State.Status]++
@@ -219,7 +219,7 @@ func (s *server) selectChannels(q channelQuery) (found []parley.Channel, meta ch
 			found = append(found, c)
 		}
 		if c.Network == parley.Sandbox {
-			meta.Faults += s.Sandbox.WaitingFaults(c.Code)
+			meta.Faults += s.config.Sandbox.WaitingFaults(c.Code)
 		}
 	}
 	meta.Total, meta.Labels = len(found), []labelCount{}

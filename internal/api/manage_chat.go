@@ -53,7 +53,7 @@ func (s *server) listChats(ctx context.Context, r *request) (any, error) {
 	var chats []parley.ChatSummary
 	var err error
 	if !isSearch || q.Number != "" || len(q.Contacts) > 0 {
-		chats, err = s.Gateway.ListChats(ctx, q)
+		chats, err = s.config.Gateway.ListChats(ctx, q)
 	}
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *server) codes(only parley.ChannelCode) []parley.ChannelCode {
 	if only != "" {
 		return []parley.ChannelCode{only}
 	}
-	return mapped(s.Gateway.Channels(), func(c parley.Channel) parley.ChannelCode { return c.Code })
+	return mapped(s.config.Gateway.Channels(), func(c parley.Channel) parley.ChannelCode { return c.Code })
 }
 
 // numberStart returns the digits of a text that is the beginning of a phone number; else "".
@@ -168,7 +168,7 @@ func (s *server) readChat(ctx context.Context, r *request) (any, error) {
 		}
 		newest = at + int64(limit)/2
 	}
-	ms, from, total, err := s.Gateway.HistoryAt(ctx, code, chat, max(newest, 0), limit)
+	ms, from, total, err := s.config.Gateway.HistoryAt(ctx, code, chat, max(newest, 0), limit)
 	if err != nil {
 		return nil, notFoundAs(err, parley.Errorf(parley.NotFound, "Channel %s has no chat with this contact or group yet.", code))
 	}
@@ -180,7 +180,7 @@ func (s *server) readChat(ctx context.Context, r *request) (any, error) {
 	if len(ms) > 0 {
 		d.ID = ms[0].Chat // as the network spells it
 	}
-	known, err := s.Store.Chat(ctx, code, chat)
+	known, err := s.config.Store.Chat(ctx, code, chat)
 	d.Name, d.Archived = names.name(ctx, code, d.ID), known.Archived
 	return ok("OK", d), err
 }
@@ -203,15 +203,15 @@ func (s *server) positionOf(ctx context.Context, code parley.ChannelCode, chat p
 	if ref.IsBare() { // the same id may also be in another chat
 		ref.Chat, ref.FromMe = chat, true
 	}
-	m, err := s.Store.Message(ctx, code, ref)
+	m, err := s.config.Store.Message(ctx, code, ref)
 	if errors.Is(err, parley.ErrNotFound) && ref.FromMe {
 		ref.FromMe = false
-		m, err = s.Store.Message(ctx, code, ref)
+		m, err = s.config.Store.Message(ctx, code, ref)
 	}
 	if err != nil {
 		return 0, notFoundAs(err, none)
 	}
-	position, err := s.Store.PositionOf(ctx, m.Seq)
+	position, err := s.config.Store.PositionOf(ctx, m.Seq)
 	if err == nil && position == 0 {
 		err = none // an operation
 	}
@@ -250,7 +250,7 @@ func (s *server) addChatContent(ctx context.Context, row *chatMessage, m *parley
 	view := parley.ViewOf(m, links.Plain)
 	row.Quoted, row.Media, row.Location, row.Contacts = view.Quoted, view.Media, view.Location, view.Contacts
 	if c, ok := m.Content.(parley.Poll); ok && len(c.Options) > 0 {
-		events, err := s.Store.EventsAbout(ctx, m)
+		events, err := s.config.Store.EventsAbout(ctx, m)
 		if err != nil {
 			return fmt.Errorf("votes of a poll: %w", err)
 		}
@@ -271,15 +271,15 @@ type contactOverview struct {
 // readContact reads the chats with a contact on all channels, and its one-time passwords without their codes.
 func (s *server) readContact(ctx context.Context, r *request) (any, error) {
 	id := chatInPath(r.http.PathValue("contact"))
-	chats, err := s.Store.ChatsWith(ctx, id, maxContactChats)
+	chats, err := s.config.Store.ChatsWith(ctx, id, maxContactChats)
 	if err != nil {
 		return nil, err
 	}
-	ledgers, err := s.Store.Ledgers(ctx, id)
+	ledgers, err := s.config.Store.Ledgers(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	links, err := s.Store.LinksOf(ctx, id, maxFound)
+	links, err := s.config.Store.LinksOf(ctx, id, maxFound)
 	if err != nil {
 		return nil, err
 	}
@@ -289,11 +289,11 @@ func (s *server) readContact(ctx context.Context, r *request) (any, error) {
 	c := contactOverview{ContactID: id, Number: id.Number(), Chats: s.listedChats(ctx, s.newNameFinder(), chats)}
 	for _, l := range ledgers {
 		if l.Code.ID != "" {
-			c.OTPs = append(c.OTPs, codeRow(l.Code, s.Gateway.Now(l.Code.Channel)))
+			c.OTPs = append(c.OTPs, codeRow(l.Code, s.config.Gateway.Now(l.Code.Channel)))
 		}
 	}
 	for _, l := range links {
-		c.OTPs = append(c.OTPs, linkRow(l, s.Gateway.Now(l.Channel)))
+		c.OTPs = append(c.OTPs, linkRow(l, s.config.Gateway.Now(l.Channel)))
 	}
 	newestFirst(c.OTPs)
 	for _, chat := range c.Chats {

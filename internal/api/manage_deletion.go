@@ -46,19 +46,19 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (any, error) {
 	if _, err := s.channelNamed(ctx, r.code()); err != nil && !errors.Is(err, parley.ErrNotFound) {
 		return nil, err // it is starting
 	}
-	d, err := s.Gateway.DeleteChannel(ctx, r.code(), func(tx *store.Tx, c parley.Channel) error {
+	d, err := s.config.Gateway.DeleteChannel(ctx, r.code(), func(tx *store.Tx, c parley.Channel) error {
 		return r.auditTx(ctx, tx, change{object: string(c.Code), before: auditChannel(c)})
 	})
 	if err == nil {
-		s.Callbacks.Secrets.Evict(parley.ChannelSecret(r.code()))
-		s.Callbacks.Reload() // its webhooks were deleted too
-		err = s.Tokens.Refresh(ctx)
+		s.config.Callbacks.Secrets.Evict(parley.ChannelSecret(r.code()))
+		s.config.Callbacks.Reload() // its webhooks were deleted too
+		err = s.config.Tokens.Refresh(ctx)
 	}
 	return ok("Channel deleted. Its messages are removed in the background.", newDeletionRow(d)), err
 }
 
 // listDeletions lists the deletions under way, and those that finished in the last days.
 func (s *server) listDeletions(ctx context.Context, _ *request) (any, error) {
-	deletions, err := s.Store.Deletions(ctx)
+	deletions, err := s.config.Store.Deletions(ctx)
 	return ok("OK", mapped(deletions, newDeletionRow)), err
 }

@@ -97,7 +97,7 @@ func (s *server) listDeliveries(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *server) deliveries(ctx context.Context, r *request, q parley.DeliveryQuery, page parley.Page) ([]deliveryRow, int64, error) {
-	found, total, err := s.Store.Deliveries(ctx, q, page)
+	found, total, err := s.config.Store.Deliveries(ctx, q, page)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -106,7 +106,7 @@ func (s *server) deliveries(ctx context.Context, r *request, q parley.DeliveryQu
 }
 
 func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, error) {
-	webhooks, err := s.Store.Webhooks(ctx)
+	webhooks, err := s.config.Store.Webhooks(ctx)
 	by := make(map[parley.WebhookID]string, len(webhooks))
 	for _, w := range webhooks {
 		by[w.ID] = w.URL
@@ -143,7 +143,7 @@ func eventSeq(f form.Form, name string) int64 {
 
 func (s *server) readDelivery(ctx context.Context, r *request) (any, error) {
 	id := parley.DeliveryID(r.http.PathValue("id"))
-	found, _, err := s.Store.Deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{id}}, parley.Page{Limit: 1})
+	found, _, err := s.config.Store.Deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{id}}, parley.Page{Limit: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -155,11 +155,11 @@ func (s *server) readDelivery(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	d := found[0]
-	body, err := s.Callbacks.DeliveryBody(ctx, d)
+	body, err := s.config.Callbacks.DeliveryBody(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.Store.Webhook(ctx, d.Webhook)
+	w, err := s.config.Store.Webhook(ctx, d.Webhook)
 	if err = parley.IgnoreNotFound(err); err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ var errNoDelivery = parley.Errorf(parley.NotFound, "This delivery does not exist
 // deliveryRequest returns the request of the last attempt. It is signed again, so viewers see neither the signature nor the query: with
 // them anybody could report a login to the application before we do.
 func (s *server) deliveryRequest(ctx context.Context, r *request, d parley.Delivery, w parley.Webhook) (*deliveryRequest, error) {
-	req, err := s.Callbacks.LastRequest(ctx, w, d)
+	req, err := s.config.Callbacks.LastRequest(ctx, w, d)
 	if err != nil || req == nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (any, error) 
 		if err != nil {
 			return nil, err
 		}
-		s.Callbacks.Reload()
+		s.config.Callbacks.Reload()
 		r.accepted, more = true, n == batch
 		replayed += n
 	}
@@ -249,7 +249,7 @@ func (r *request) replay() parley.DeliveryQuery {
 }
 
 func (s *server) retryDelivery(ctx context.Context, r *request) (any, error) {
-	d, err := s.Callbacks.Retry(ctx, parley.DeliveryID(r.http.PathValue("id")))
+	d, err := s.config.Callbacks.Retry(ctx, parley.DeliveryID(r.http.PathValue("id")))
 	if err != nil {
 		return nil, notFoundAs(err, errNoDelivery)
 	}
@@ -262,6 +262,6 @@ type retryData struct {
 }
 
 func (s *server) retryWebhook(ctx context.Context, r *request) (any, error) {
-	n, err := s.Callbacks.RetryWebhook(ctx, r.webhookID())
+	n, err := s.config.Callbacks.RetryWebhook(ctx, r.webhookID())
 	return ok(fmt.Sprintf("Retrying %d now", n), retryData{n}), notFoundAs(err, errNoWebhook)
 }

@@ -31,7 +31,7 @@ func (s *server) findByID(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	if seq, err := parley.EventID(id).Seq(); err == nil {
-		events, err := s.Store.EventsAt(ctx, []int64{seq})
+		events, err := s.config.Store.EventsAt(ctx, []int64{seq})
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (s *server) findMessage(ctx context.Context, id string, channel parley.Chan
 	if err != nil {
 		return nil, nil // it is another kind of id
 	}
-	messages, err := s.Gateway.MessagesNamed(ctx, channel, ref, maxSameID)
+	messages, err := s.config.Gateway.MessagesNamed(ctx, channel, ref, maxSameID)
 	if err != nil {
 		return nil, err
 	}

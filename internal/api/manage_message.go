@@ -65,7 +65,7 @@ func (s *server) shownText(m *parley.Message) string {
 
 // showsContent reports whether the content of a message may be shown at all, and returns its channel.
 func (s *server) showsContent(m *parley.Message) (parley.Channel, bool) {
-	channel, there := s.Gateway.Channel(m.Channel)
+	channel, there := s.config.Gateway.Channel(m.Channel)
 	return channel, there && channel.Settings.StoresText() && m.Status != parley.Deleted
 }
 
@@ -90,7 +90,7 @@ func (s *server) listMessages(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	page, err := s.Gateway.FindMessages(ctx, q)
+	page, err := s.config.Gateway.FindMessages(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (s *server) messageNamed(ctx context.Context, r *request) (parley.Message, 
 	if err != nil {
 		return parley.Message{}, none
 	}
-	m, err := s.Gateway.Message(ctx, code, ref)
+	m, err := s.config.Gateway.Message(ctx, code, ref)
 	switch {
 	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().InHistory():
 		return parley.Message{}, none

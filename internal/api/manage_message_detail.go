@@ -63,7 +63,7 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.Store.EventsAbout(ctx, &m)
+	events, err := s.config.Store.EventsAbout(ctx, &m)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +71,11 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 		messageRow: s.messageRow(&m, s.newNameFinder().name(ctx, m.Channel, cmp.Or(m.Author, m.Chat))),
 		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo),
 	}
-	if err := s.Store.AddQuoted(ctx, &m); err != nil {
+	if err := s.config.Store.AddQuoted(ctx, &m); err != nil {
 		return nil, err
 	}
 	s.addContent(&d, &m, events, parley.MediaLinks{Base: s.baseURL(r.http)})
-	if d.Reactions, err = s.Store.Reactions(ctx, m.Seq); err != nil {
+	if d.Reactions, err = s.config.Store.Reactions(ctx, m.Seq); err != nil {
 		return nil, err
 	}
 	if r.channel.Code != "" { // the token is not the operator's

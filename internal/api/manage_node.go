@@ -40,13 +40,13 @@ func nodeOf(n cluster.Node) nodeRow {
 
 // isNode reports whether this server is a node of a cluster.
 func (s *server) isNode() bool {
-	_, single := s.Cluster.(cluster.Single)
+	_, single := s.config.Cluster.(cluster.Single)
 	return !single
 }
 
 // listNodes returns an empty list if the database is a file.
 func (s *server) listNodes(ctx context.Context, _ *request) (any, error) {
-	nodes, err := s.Cluster.Nodes(ctx)
+	nodes, err := s.config.Cluster.Nodes(ctx)
 	return ok("OK", mapped(nodes, nodeOf)), err
 }
 
@@ -65,7 +65,7 @@ func (s *server) drainNode(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Cluster.Drain(ctx, node.ID)
+	found, err := s.config.Cluster.Drain(ctx, node.ID)
 	if err == nil && !found { // removed meanwhile
 		err = errNoNode
 	}
@@ -74,7 +74,7 @@ func (s *server) drainNode(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *server) nodeToDrain(ctx context.Context, id string) (node cluster.Node, err error) {
-	nodes, err := s.Cluster.Nodes(ctx)
+	nodes, err := s.config.Cluster.Nodes(ctx)
 	if err != nil {
 		return node, err
 	}

@@ -27,19 +27,19 @@ func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	var rows []otpRow
-	for _, c := range s.Gateway.Channels() {
+	for _, c := range s.config.Gateway.Channels() {
 		if only != "" && only != c.Code {
 			continue
 		}
-		codes, err := s.Store.RecentCodes(ctx, c.Code, limit)
+		codes, err := s.config.Store.RecentCodes(ctx, c.Code, limit)
 		if err != nil {
 			return nil, err
 		}
-		links, err := s.Store.RecentLinks(ctx, c.Code, limit)
+		links, err := s.config.Store.RecentLinks(ctx, c.Code, limit)
 		if err != nil {
 			return nil, err
 		}
-		now := s.Gateway.Now(c.Code)
+		now := s.config.Gateway.Now(c.Code)
 		for _, code := range codes {
 			rows = append(rows, codeRow(code, now))
 		}

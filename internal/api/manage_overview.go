@@ -42,7 +42,7 @@ func (s *server) readOverview(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	now := time.Now()
-	report, err := stats.Read(ctx, s.Store, now)
+	report, err := stats.Read(ctx, s.config.Store, now)
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +51,14 @@ func (s *server) readOverview(ctx context.Context, r *request) (any, error) {
 		ToDelivered: report.ToDelivered, Webhooks: report.Webhooks, OTP: report.Codes,
 		PerMinute: mapped(report.Minutes, func(m stats.Minute) minuteCounts { return minuteCounts{parley.Stamp(m.At), m.Counts} }),
 	}
-	channels := s.Gateway.Channels()
+	channels := s.config.Gateway.Channels()
 	for _, status := range parley.ChannelStatuses {
 		data.Channels[status] = 0
 	}
 	for _, c := range channels {
 		data.Channels[c.State.Status]++
 	}
-	found := doctor.Attention(s.Program.Attention(ctx))
+	found := doctor.Attention(s.config.Program.Attention(ctx))
 	data.Problems, data.Warnings = doctor.CountLevels(found)
 	data.Needs = needsOf(found, channel)
 	data.Queue, err = s.queues(ctx, channels)
@@ -168,14 +168,14 @@ const maxQueues = 10
 func (s *server) queues(ctx context.Context, channels []parley.Channel) (data queueData, err error) {
 	waiting := map[parley.ChannelCode]int{}
 	if s.isNode() { // queues of other nodes are only in the database
-		if waiting, err = s.Store.PendingByChannel(ctx); err != nil {
+		if waiting, err = s.config.Store.PendingByChannel(ctx); err != nil {
 			return data, err
 		}
 	}
 	data.Channels = []channelQueue{}
 	known := true
 	for _, c := range channels {
-		n := max(waiting[c.Code], s.Gateway.QueueDepth(c.Code))
+		n := max(waiting[c.Code], s.config.Gateway.QueueDepth(c.Code))
 		if n == 0 {
 			continue
 		}

@@ -91,7 +91,7 @@ type retentionTimes struct {
 }
 
 func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
-	p := s.Program
+	p := s.config.Program
 	size, err := p.DatabaseSize(ctx)
 	if err != nil {
 		return nil, err
@@ -99,14 +99,14 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 	data := serverData{
 		Version: p.Version, StartedAt: parley.Stamp(p.StartedAt), UpTime: time.Since(p.StartedAt).Round(time.Second).String(),
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
-		Channels: len(s.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.PublicURL, s.URL), LocalURL: s.URL,
+		Channels: len(s.config.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.config.PublicURL, s.config.URL), LocalURL: s.config.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
 		Cluster: s.isNode(), WhatsAppClient: stampOrNil(doctor.ClientDate()),
 	}
 	if c, err := s.onlyChannel(ctx); err == nil {
 		data.DefaultChannel = textOrNil(c.Code)
 	}
-	for name := range s.Gateway.Drivers {
+	for name := range s.config.Gateway.Drivers {
 		data.Networks = append(data.Networks, string(name))
 	}
 	slices.Sort(data.Networks)
@@ -139,7 +139,7 @@ type findingRow struct {
 const maxFindings = 500
 
 func (s *server) askDoctor(ctx context.Context, _ *request) (any, error) {
-	found := s.Program.Doctor(ctx)
+	found := s.config.Program.Doctor(ctx)
 	data := doctorData{}
 	data.Problems, data.Warnings = doctor.CountLevels(found)
 	doctor.Sort(found)
@@ -160,7 +160,7 @@ func (s *server) makeBackup(ctx context.Context, _ *request) (any, error) {
 		return nil, errBackupRuns
 	}
 	defer s.backup.Unlock()
-	b, err := s.Program.Backup(context.WithoutCancel(ctx))
+	b, err := s.config.Program.Backup(context.WithoutCancel(ctx))
 	return ok("Backup created. The file gives access to your accounts: store it safely.", backupData{b.Path, b.Bytes}), err
 }
 
@@ -180,16 +180,16 @@ func (s *server) changeLogLevel(_ context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if s.Program.LogLevel == nil {
+	if s.config.Program.LogLevel == nil {
 		return nil, parley.Errorf(parley.BadRequest, "The log level of this server cannot be changed while it runs.")
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(word)); err != nil {
 		return nil, err
 	}
-	s.level.set(s.Program.LogLevel, level, time.Duration(minutes)*time.Minute)
-	s.Log.Warn("the log level was changed", "level", word, "minutes", minutes)
-	return ok("Log level changed", s.level.data(s.Program.LogLevel)), nil
+	s.level.set(s.config.Program.LogLevel, level, time.Duration(minutes)*time.Minute)
+	s.config.Log.Warn("the log level was changed", "level", word, "minutes", minutes)
+	return ok("Log level changed", s.level.data(s.config.Program.LogLevel)), nil
 }
 
 // data returns the current level; nil: it cannot be changed.
@@ -235,7 +235,7 @@ var typeTar = []string{"application/x-tar"}
 var errNoBackup = parley.Errorf(parley.NotFound, "There is no backup on this server yet. Create one first.")
 
 func (s *server) readBackup(context.Context, *request) (response, error) {
-	b, made := s.Program.LastBackup()
+	b, made := s.config.Program.LastBackup()
 	if !made {
 		return response{}, errNoBackup
 	}
@@ -267,7 +267,7 @@ func (s *server) streamBackup(ctx context.Context, _ *request) (response, error)
 	out, in := io.Pipe()
 	go func() { // ends with the backup, or when the response is closed
 		defer s.backup.Unlock()
-		in.CloseWithError(s.Program.WriteBackup(ctx, in))
+		in.CloseWithError(s.config.Program.WriteBackup(ctx, in))
 	}()
 	buffered := bufio.NewReaderSize(out, 64<<10)
 	if _, err := buffered.Peek(1); err != nil { // before the first byte, an error can still be returned
@@ -304,16 +304,17 @@ func (s *server) listDiagnostics(ctx context.Context, _ *request) (any, error) {
 }
 
 func (s *server) diagnosticsSource() diagnostics.Source {
+	p := s.config.Program
 	return diagnostics.Source{
-		Version: s.Program.Version, Mode: s.Program.Mode, StartedAt: s.Program.StartedAt, Settings: s.Program.Settings,
-		Doctor: s.Program.Doctor, Channels: s.diagnosedChannels, Store: s.Store, Metrics: s.metricsText, Log: s.Program.RecentLog,
+		Version: p.Version, Mode: p.Mode, StartedAt: p.StartedAt, Settings: p.Settings, Doctor: p.Doctor, Channels: s.diagnosedChannels,
+		Store: s.config.Store, Metrics: s.metricsText, Log: p.RecentLog,
 	}
 }
 
 func (s *server) diagnosedChannels() []diagnostics.Channel {
-	return mapped(s.Gateway.Channels(), func(c parley.Channel) diagnostics.Channel {
-		one := diagnostics.Channel{Channel: c, Waiting: s.Gateway.QueueDepth(c.Code)}
-		if e, known := s.Gateway.Evidence(c.Code); known {
+	return mapped(s.config.Gateway.Channels(), func(c parley.Channel) diagnostics.Channel {
+		one := diagnostics.Channel{Channel: c, Waiting: s.config.Gateway.QueueDepth(c.Code)}
+		if e, known := s.config.Gateway.Evidence(c.Code); known {
 			one.Evidence = &e
 		}
 		return one
@@ -321,7 +322,7 @@ func (s *server) diagnosedChannels() []diagnostics.Channel {
 }
 
 func (s *server) metricsText() (string, error) {
-	families, err := s.Metrics.Gather()
+	families, err := s.config.Metrics.Gather()
 	var text strings.Builder
 	for _, f := range families {
 		_, failed := expfmt.MetricFamilyToText(&text, f)

@@ -28,7 +28,7 @@ type sessionRow struct {
 // sessions lists the console sessions that the caller may see and end: an owner all, others their own. Own are the session itself
 // and those of the same token that have no higher role.
 func (s *server) sessions(ctx context.Context, r *request) ([]parley.Ticket, error) {
-	all, err := s.Store.Sessions(ctx, time.Now())
+	all, err := s.config.Store.Sessions(ctx, time.Now())
 	if err != nil || r.token.Role == parley.Owner {
 		return all, err
 	}

@@ -50,7 +50,7 @@ func (s *server) readStats(ctx context.Context, r *request) (any, error) {
 	if err := cmp.Or(s.channelField(ctx, r, channel), r.Err()); err != nil {
 		return nil, err
 	}
-	chart, err := stats.ReadChart(ctx, s.Store, span, channel, webhook, time.Now())
+	chart, err := stats.ReadChart(ctx, s.config.Store, span, channel, webhook, time.Now())
 	points := mapped(chart.Points, func(p stats.Point) chartPoint { return chartPoint{parley.Stamp(p.At), sumsOf(p.Sums)} })
 	return ok("OK", chartData{span.Name, int(span.Step.Seconds()), parley.Stamp(chart.From), points, sumsOf(chart.Total)}), err
 }

@@ -46,7 +46,7 @@ func tokenOf(t parley.Token) tokenRow {
 }
 
 func (s *server) listTokens(ctx context.Context, _ *request) (any, error) {
-	tokens, err := s.Store.Tokens(ctx)
+	tokens, err := s.config.Store.Tokens(ctx)
 	return ok("OK", mapped(tokens, tokenOf)), err
 }
 
@@ -72,7 +72,7 @@ func (s *server) createToken(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	var row tokenRow
-	signed, err := s.Tokens.Issue(ctx, t, func(tx *store.Tx, stored parley.Token) error {
+	signed, err := s.config.Tokens.Issue(ctx, t, func(tx *store.Tx, stored parley.Token) error {
 		row = tokenOf(stored)
 		// The stored response must not contain the token, so a retry gets only its row.
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.ID), after: auditToken(stored)}),
@@ -89,7 +89,7 @@ func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {
 	if t.Channel == "" {
 		return nil
 	}
-	_, err := s.Store.Channel(ctx, t.Channel)
+	_, err := s.config.Store.Channel(ctx, t.Channel)
 	return notFoundAs(err, parley.InvalidField("channel", fmt.Sprintf("There is no channel %s.", t.Channel)))
 }
 
@@ -116,7 +116,7 @@ func (s *server) changeToken(ctx context.Context, r *request) (any, error) {
 		t.Name, t.Role = cmp.Or(name, t.Name), cmp.Or(role, t.Role)
 	}
 	id := parley.TokenID(r.http.PathValue("id"))
-	_, err := s.Tokens.Update(ctx, id, set, func(tx *store.Tx, before, after parley.Token) error {
+	_, err := s.config.Tokens.Update(ctx, id, set, func(tx *store.Tx, before, after parley.Token) error {
 		changed = ok("Token changed", tokenOf(after))
 		return errors.Join(r.auditTx(ctx, tx, change{string(id), auditToken(before), auditToken(after)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
@@ -128,7 +128,7 @@ var errNoToken = parley.Errorf(parley.NotFound, "This token does not exist.")
 
 func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 	id := parley.TokenID(r.http.PathValue("id"))
-	err := s.Tokens.Revoke(ctx, id, func(tx *store.Tx, before parley.Token) error {
+	err := s.config.Tokens.Revoke(ctx, id, func(tx *store.Tx, before parley.Token) error {
 		after := before
 		after.RevokedAt = time.Now()
 		return r.auditTx(ctx, tx, change{string(id), auditToken(before), auditToken(after)})
@@ -136,7 +136,7 @@ func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, notFoundAs(err, errNoToken)
 	}
-	t, err := s.Store.Token(ctx, id)
+	t, err := s.config.Store.Token(ctx, id)
 	return ok("Token revoked", tokenOf(t)), err
 }
 
@@ -160,7 +160,7 @@ func (s *server) rotateSigningKey(ctx context.Context, r *request) (any, error) 
 		return nil, err
 	}
 	var done envelope
-	_, err := s.Tokens.Rotate(ctx, rotation, func(tx *store.Tx, id string, ended []parley.Token) error {
+	_, err := s.config.Tokens.Rotate(ctx, rotation, func(tx *store.Tx, id string, ended []parley.Token) error {
 		message := "New tokens are signed with a new key."
 		c := change{object: id}
 		if rotation.Retire {

@@ -57,7 +57,7 @@ func warningOf(address string) string {
 }
 
 func (s *server) listWebhooks(ctx context.Context, r *request) (any, error) {
-	webhooks, err := s.Store.Webhooks(ctx)
+	webhooks, err := s.config.Store.Webhooks(ctx)
 	return ok("OK", mapped(webhooks, r.webhookRow)), err
 }
 
@@ -71,7 +71,7 @@ func (r *request) webhookRow(w parley.Webhook) webhookRow {
 func (r *request) webhookID() parley.WebhookID { return parley.WebhookID(r.http.PathValue("id")) }
 
 func (s *server) readWebhook(ctx context.Context, r *request) (any, error) {
-	w, err := s.Store.Webhook(ctx, r.webhookID())
+	w, err := s.config.Store.Webhook(ctx, r.webhookID())
 	return ok("OK", r.webhookRow(w)), notFoundAs(err, errNoWebhook)
 }
 
@@ -95,7 +95,7 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 		if err := tx.AddWebhook(ctx, w); err != nil {
 			return err
 		}
-		if secret, err = s.Callbacks.Secrets.Add(ctx, tx, parley.WebhookSecret(w.ID)); err != nil {
+		if secret, err = s.config.Callbacks.Secrets.Add(ctx, tx, parley.WebhookSecret(w.ID)); err != nil {
 			return err
 		}
 		// The stored response must not contain the secret, so a retry gets only the webhook.
@@ -103,7 +103,7 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(w.ID), after: auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{webhookOf(w), ""})))
 	})
-	s.Callbacks.Reload()
+	s.config.Callbacks.Reload()
 	return ok("Webhook created", newWebhook{webhookOf(w), secret}), err
 }
 
@@ -112,7 +112,7 @@ func (s *server) channelField(ctx context.Context, r *request, code parley.Chann
 	if code == "" {
 		return nil
 	}
-	_, err := s.Store.Channel(ctx, code)
+	_, err := s.config.Store.Channel(ctx, code)
 	if errors.Is(err, parley.ErrNotFound) {
 		r.Fail("channel", namesNoChannel)
 		return nil
@@ -168,7 +168,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.auditTx(ctx, tx, change{string(w.ID), before, auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
-	s.Callbacks.Reload()
+	s.config.Callbacks.Reload()
 	return changed, notFoundAs(err, errNoWebhook)
 }
 
@@ -184,7 +184,7 @@ func (s *server) deleteWebhook(ctx context.Context, r *request) (any, error) {
 		return errors.Join(tx.DeleteWebhook(ctx, w.ID), r.auditTx(ctx, tx, change{object: string(w.ID), before: auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusOK, deleted))
 	})
-	s.Callbacks.Reload()
+	s.config.Callbacks.Reload()
 	return deleted, notFoundAs(err, errNoWebhook)
 }
 
@@ -196,11 +196,11 @@ type attemptData struct {
 }
 
 func (s *server) testWebhook(ctx context.Context, r *request) (any, error) {
-	w, err := s.Store.Webhook(ctx, r.webhookID())
+	w, err := s.config.Store.Webhook(ctx, r.webhookID())
 	if err != nil {
 		return nil, notFoundAs(err, errNoWebhook)
 	}
-	a, err := s.Callbacks.SendTest(ctx, w)
+	a, err := s.config.Callbacks.SendTest(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -231,12 +231,12 @@ func ofSecret(
 }
 
 func (s *server) webhookSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
-	w, err := s.Store.Webhook(ctx, r.webhookID())
+	w, err := s.config.Store.Webhook(ctx, r.webhookID())
 	return parley.WebhookSecret(w.ID), notFoundAs(err, errNoWebhook)
 }
 
 func (s *server) channelSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
-	c, err := s.Store.Channel(ctx, r.code())
+	c, err := s.config.Store.Channel(ctx, r.code())
 	return parley.ChannelSecret(c.Code), notFoundAs(err, errNoChannel)
 }
 
@@ -248,12 +248,12 @@ func listenSecret(context.Context, *request) (parley.SecretOwner, error) {
 var errNoOwner = parley.Errorf(parley.NotFound, "It was just deleted.")
 
 func (s *server) showSecret(ctx context.Context, _ *request, owner parley.SecretOwner) (any, error) {
-	keys, err := s.Callbacks.Secrets.KeysOf(ctx, owner)
+	keys, err := s.config.Callbacks.Secrets.KeysOf(ctx, owner)
 	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), notFoundAs(err, errNoOwner)
 }
 
 func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (any, error) {
-	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner, func(tx *store.Tx, oldUntil time.Time) error {
+	keys, err := s.config.Callbacks.Secrets.Rotate(ctx, owner, func(tx *store.Tx, oldUntil time.Time) error {
 		// The stored response must not contain the secret.
 		before := ok("The secret was already rotated. Read it with GET.", secretData{"", stampOrNil(oldUntil)})
 		object := r.http.PathValue("id") + r.http.PathValue("code")

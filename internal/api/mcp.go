@@ -47,7 +47,7 @@ func (rt *route) serveMCP(w http.ResponseWriter, r *request) {
 	raw, _ := bearer(r.http.Header)
 	api := &client.Client{Base: "http://parley", Token: raw, Channel: headerOf(r.http.Header, "X-Channel"),
 		HTTP: &http.Client{Transport: client.Inside(rt.router, r.http)}}
-	config := mcp.Config{API: api, Admin: r.token.Kind == parley.AdminToken, Sending: rt.MCPSending, Version: rt.Program.Version}
+	config := mcp.Config{API: api, Admin: r.token.Kind == parley.AdminToken, Sending: rt.config.MCPSending, Version: rt.config.Program.Version}
 	asked := r.http.Clone(r.http.Context())
 	asked.Body = io.NopCloser(bytes.NewReader(bytes.Clone(r.body.Bytes()))) // the buffer is pooled
 	errors := &textErrors{ResponseWriter: w}

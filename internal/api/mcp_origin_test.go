@@ -19,7 +19,7 @@ func TestOriginOfMCP(t *testing.T) {
 		{"https://chat.example.com", "chat.example.com", "https://chat.example.com", true},
 		{"https://chat.example.com", "chat.example.com", "https://evil.example", false},
 	} {
-		s := &server{Config: Config{PublicURL: c.public, URL: "http://127.0.0.1:7275"}}
+		s := &server{config: Config{PublicURL: c.public, URL: "http://127.0.0.1:7275"}}
 		r := httptest.NewRequest("POST", "/mcp", nil)
 		r.Host = c.host
 		if c.origin != "" {

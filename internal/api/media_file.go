@@ -33,7 +33,7 @@ var errNoMedia = parley.Errorf(parley.NotFound, "This channel has no such file."
 // readFile serves the file of a message of the channel, or an upload. The error for a file of another channel is that for no file.
 func (s *server) readFile(ctx context.Context, r *request) (response, error) {
 	if key, isUpload := mediaID(r).UploadKey(); isUpload {
-		u, err := s.Store.Upload(ctx, r.channel.Code, key)
+		u, err := s.config.Store.Upload(ctx, r.channel.Code, key)
 		if err != nil {
 			return response{}, notFoundAs(err, errNoMedia)
 		}
@@ -83,7 +83,7 @@ func (s *server) messageOfFile(ctx context.Context, id parley.MediaID) (parley.M
 	if !ok {
 		return parley.Message{}, errNoMedia
 	}
-	m, err := s.Store.MessageAt(ctx, seq)
+	m, err := s.config.Store.MessageAt(ctx, seq)
 	if err != nil {
 		return parley.Message{}, notFoundAs(err, errNoMedia)
 	}
@@ -190,7 +190,7 @@ func (s *server) openFile(ctx context.Context, m *parley.Media) (*media.File, er
 	case m == nil || m.Key == "":
 		return nil, errNoFile
 	}
-	f, err := s.Media.Open(ctx, m.Key)
+	f, err := s.config.Media.Open(ctx, m.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNoFile
 	}

@@ -36,7 +36,7 @@ func errNotStored(cause error) error {
 
 // networkRoutes lists the routes on which networks call us. There are none if no network does.
 func networkRoutes(s *server) []row {
-	for name := range s.Gateway.Drivers {
+	for name := range s.config.Gateway.Drivers {
 		if _, ok := s.receiver(name); ok {
 			return []row{
 				{"GET /network/{network}/{channel}", public, "", "", nothing, work{do: s.challengeCall}},
@@ -48,7 +48,7 @@ func networkRoutes(s *server) []row {
 }
 
 func (s *server) receiver(name parley.NetworkName) (network.Receiver, bool) {
-	receiver, ok := s.Gateway.Drivers[name].(network.Receiver)
+	receiver, ok := s.config.Gateway.Drivers[name].(network.Receiver)
 	return receiver, ok
 }
 

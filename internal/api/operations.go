@@ -19,7 +19,7 @@ func (s *server) target(ctx context.Context, r *request) (parley.Message, error)
 	if ref.ID == "" {
 		return parley.Message{}, nil
 	}
-	m, err := s.Store.Message(ctx, r.channel.Code, ref)
+	m, err := s.config.Store.Message(ctx, r.channel.Code, ref)
 	switch {
 	case errors.Is(err, parley.ErrAmbiguous):
 		r.Fail(name, "matches several messages of this channel. Send the full id.")
@@ -93,7 +93,7 @@ func (s *server) checkEditable(ctx context.Context, r *request, m *parley.Messag
 		return time.Time{}, err
 	}
 	until = sent.Add(parley.EditWindow)
-	if !s.Gateway.Now(r.channel.Code).Before(until) {
+	if !s.config.Gateway.Now(r.channel.Code).Before(until) {
 		return fail("was sent more than 15 minutes ago and cannot be edited any more.")
 	}
 	return until, nil
@@ -101,7 +101,7 @@ func (s *server) checkEditable(ctx context.Context, r *request, m *parley.Messag
 
 // sentAt is when the network confirmed a message. It may have waited long before.
 func (s *server) sentAt(ctx context.Context, m *parley.Message) (time.Time, error) {
-	events, err := s.Store.EventsAbout(ctx, m)
+	events, err := s.config.Store.EventsAbout(ctx, m)
 	for _, e := range events {
 		if e.Type == parley.MessageStatus && e.Message.Status == parley.Sent {
 			return e.At, err
@@ -208,7 +208,7 @@ func (s *server) typing(on bool) func(ctx context.Context, r *request) error {
 		if err := r.channel.Accepts(to); err != nil {
 			return err
 		}
-		typist, err := s.Gateway.Typist(r.channel.Code)
+		typist, err := s.config.Gateway.Typist(r.channel.Code)
 		if err != nil {
 			return err
 		}

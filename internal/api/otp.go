@@ -51,7 +51,7 @@ func (s *server) requestGlobalCode(ctx context.Context, r *request) (response, e
 		return response{}, err
 	}
 	var there bool
-	if r.channel, there = s.Gateway.Channel(channel); !there { // deleted just now
+	if r.channel, there = s.config.Gateway.Channel(channel); !there { // deleted just now
 		return response{}, parley.Errorf(parley.BadRequest, "Channel %s was deleted.", channel)
 	}
 	return s.sendCode(ctx, r, order, channel)
@@ -80,7 +80,7 @@ func (s *server) sendCode(ctx context.Context, r *request, order otp.CodeRequest
 	if order.Contact, err = s.ownSpelling(ctx, r.channel.Code, asked); err != nil {
 		return response{}, err
 	}
-	issue, err := s.OTP.NewCode(ctx, order)
+	issue, err := s.config.OTP.NewCode(ctx, order)
 	if err != nil {
 		return response{}, err
 	}
@@ -99,7 +99,7 @@ func (s *server) sendCode(ctx context.Context, r *request, order otp.CodeRequest
 	draft := gateway.Draft{To: asked, Content: issue.Content, Request: r.id, Token: r.tokenID(), Priority: issue.Priority,
 		ExpiresAt: code.ExpiresAt}
 	options := gateway.SendOptions{Key: r.key, Accepted: func(tx *store.Tx, _ []parley.Message) error { return issue.Store(ctx, tx) }}
-	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, options); err != nil {
+	if _, err := s.config.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, options); err != nil {
 		return response{}, fullQueue(wasDeleted(code.Channel, err))
 	}
 	r.accepted = true
@@ -164,7 +164,7 @@ func (s *server) validateCode(ctx context.Context, r *request) (any, error) {
 	if r.key != nil {
 		inTx = func(tx *store.Tx, try otp.TryResult) error { return r.storeKey(ctx, tx, http.StatusOK, tried(try)) }
 	}
-	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, inTx)
+	try, err := s.config.OTP.Validate(ctx, r.channel.Code, contact, code, inTx)
 	r.accepted = err == nil
 	return tried(try), err
 }

@@ -45,13 +45,13 @@ func linking(s *server, on func(ctx context.Context, r *request) ([]parley.Chann
 		if wanted.Channel, err = linkChannel(channels, wanted.Contact); err != nil {
 			return response{}, err
 		}
-		wanted.Now, wanted.Base = s.Gateway.Now(wanted.Channel.Code), s.baseURL(r.http)
+		wanted.Now, wanted.Base = s.config.Gateway.Now(wanted.Channel.Code), s.baseURL(r.http)
 		return s.makeLink(ctx, r, wanted)
 	}}
 }
 
 func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkRequest) (response, error) {
-	l, err := s.OTP.NewLink(wanted)
+	l, err := s.config.OTP.NewLink(wanted)
 	if err != nil {
 		return response{}, err
 	}
@@ -110,7 +110,7 @@ func (s *server) workingChannels(ctx context.Context, r *request) ([]parley.Chan
 	channels := []parley.Channel{r.channel}
 	if r.channel.Code == "" {
 		var err error
-		if channels, err = s.Gateway.Choices(ctx); err != nil {
+		if channels, err = s.config.Gateway.Choices(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -164,7 +164,7 @@ type linkState struct {
 
 // link returns the state of a login link. For a token of another channel it does not exist.
 func (s *server) link(ctx context.Context, r *request) (any, error) {
-	l, err := s.Store.Link(ctx, parley.OTPID(r.http.PathValue("id")))
+	l, err := s.config.Store.Link(ctx, parley.OTPID(r.http.PathValue("id")))
 	if errors.Is(err, parley.ErrNotFound) || err == nil && !r.mayAccess(l.Channel) {
 		return nil, parley.Errorf(parley.NotFound, "This login link does not exist, or belongs to another channel.")
 	}
@@ -172,7 +172,7 @@ func (s *server) link(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	state := linkState{
-		ID: l.ID, Channel: l.Channel, ContactID: l.Contact, Name: l.Name, Status: l.StatusAt(s.Gateway.Now(l.Channel)),
+		ID: l.ID, Channel: l.Channel, ContactID: l.Contact, Name: l.Name, Status: l.StatusAt(s.config.Gateway.Now(l.Channel)),
 		Tries: l.Tries, TriesByOthers: l.Others,
 		ExpiredAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Timestamp: parley.Stamp(l.CreatedAt),
 	}

@@ -52,7 +52,7 @@ func TestLinkChannelIsRandom(t *testing.T) {
 
 func TestBaseURL(t *testing.T) {
 	t.Parallel()
-	s := &server{Config: Config{URL: "http://10.0.0.1:7275", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}}}
+	s := &server{config: Config{URL: "http://10.0.0.1:7275", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}}}
 	for _, c := range []struct{ host, from, proto, want string }{
 		{"127.0.0.1:7275", "127.0.0.1:5", "", "http://127.0.0.1:7275"},
 		{"localhost:7275", "127.0.0.1:5", "", "http://localhost:7275"},
@@ -76,9 +76,9 @@ func TestBaseURL(t *testing.T) {
 		if got := s.baseURL(hr); got != c.want {
 			t.Errorf("host %q from %s: %q, want %q", c.host, c.from, got, c.want)
 		}
-		said := &server{Config: s.Config}
-		said.PublicURL = "https://chat.example.com"
-		if got := said.baseURL(hr); got != said.PublicURL {
+		said := &server{config: s.config}
+		said.config.PublicURL = "https://chat.example.com"
+		if got := said.baseURL(hr); got != said.config.PublicURL {
 			t.Errorf("host %q from %s: %q, although the operator said another", c.host, c.from, got)
 		}
 	}

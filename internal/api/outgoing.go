@@ -210,7 +210,7 @@ func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p o
 	if p.replyTo == "" {
 		return nil
 	}
-	m, err := s.Store.Message(ctx, channel, parley.MessageRef{ID: p.replyTo})
+	m, err := s.config.Store.Message(ctx, channel, parley.MessageRef{ID: p.replyTo})
 	switch {
 	case errors.Is(err, parley.ErrAmbiguous): // it exists, in several chats
 		return nil
@@ -328,23 +328,23 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, channel parley
 	switch c := p.content.(type) {
 	case parley.Text:
 		if !s.mediaLeft(token).Refused {
-			c.Preview = s.Media.Preview(ctx, c.Body, p.highQuality, count)
+			c.Preview = s.config.Media.Preview(ctx, c.Body, p.highQuality, count)
 		}
 		return c, nil
 	case parley.Image:
-		c.Media, err = s.Media.Image(ctx, *p.source)
+		c.Media, err = s.config.Media.Image(ctx, *p.source)
 		return c, err
 	case parley.Video:
-		c.Media, err = s.Media.Video(ctx, *p.source)
+		c.Media, err = s.config.Media.Video(ctx, *p.source)
 		return c, err
 	case parley.File:
-		c.Media, err = s.Media.File(ctx, *p.source)
+		c.Media, err = s.config.Media.File(ctx, *p.source)
 		return c, err
 	case parley.Voice:
-		c.Media, err = s.Media.Voice(ctx, *p.source)
+		c.Media, err = s.config.Media.Voice(ctx, *p.source)
 		return c, err
 	case parley.Sticker:
-		c.Media, err = s.Media.Sticker(ctx, *p.source)
+		c.Media, err = s.config.Media.Sticker(ctx, *p.source)
 		return c, err
 	}
 	return p.content, nil
@@ -360,5 +360,5 @@ func (s *server) discard(ctx context.Context, drafts []gateway.Draft) {
 
 // removeFile removes a file that nothing names, also if the caller has left.
 func (s *server) removeFile(ctx context.Context, m parley.Media) {
-	s.Gateway.RemoveFiles(ctx, []parley.Media{m})
+	s.config.Gateway.RemoveFiles(ctx, []parley.Media{m})
 }

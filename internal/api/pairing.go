@@ -50,7 +50,7 @@ type pairingData struct {
 
 // pairing returns the latest step of a channel's pairing; nil: not paired lately.
 func (s *server) pairing(code parley.ChannelCode) (*pairingData, error) {
-	p, lately := s.Gateway.Pairing(code)
+	p, lately := s.config.Gateway.Pairing(code)
 	if !lately {
 		return nil, nil
 	}
@@ -87,7 +87,7 @@ func (s *server) pairChannel(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	c, err := s.Gateway.PairChannel(ctx, r.code(), number)
+	c, err := s.config.Gateway.PairChannel(ctx, r.code(), number)
 	return s.channelResponse(ctx, "Pairing started", c, err)
 }
 
@@ -123,7 +123,7 @@ func (s *server) goLive(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	c, err := s.Gateway.GoLive(ctx, r.code(), allow, r.auditChannelChange(ctx))
+	c, err := s.config.Gateway.GoLive(ctx, r.code(), allow, r.auditChannelChange(ctx))
 	return s.channelResponse(ctx, "Channel is live", c, err)
 }
 
@@ -221,8 +221,8 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 	if q := s.pairings.Spend(string(ticket.Hash), time.Now()); q.Refused {
 		return nil, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: words["too_often"]}
 	}
-	before, _ := s.Gateway.Pairing(c.Code)
-	c, err = s.Gateway.PairChannel(ctx, c.Code, number)
+	before, _ := s.config.Gateway.Pairing(c.Code)
+	c, err = s.config.Gateway.PairChannel(ctx, c.Code, number)
 	switch code := parley.CodeOf(err); code {
 	case parley.Invalid:
 		err = parley.InvalidField("number", words["bad_number"])
@@ -233,7 +233,7 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	state, err := s.pairStateOf(c)
-	if now, _ := s.Gateway.Pairing(c.Code); now == before { // still the last step of the previous attempt
+	if now, _ := s.config.Gateway.Pairing(c.Code); now == before { // still the last step of the previous attempt
 		state.Pairing = &pairingData{pairingRow: pairingOf(parley.Pairing{Step: parley.StartingStep, At: time.Now()})}
 	}
 	return ok("OK", state), err
@@ -255,11 +255,11 @@ func (s *server) pairTicket(ctx context.Context, r *request) (parley.Ticket, par
 		}
 		r.ticket = parley.HashTicket(secret)
 	}
-	ticket, err := s.Store.Ticket(ctx, r.ticket)
+	ticket, err := s.config.Store.Ticket(ctx, r.ticket)
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {
 		return ticket, parley.Channel{}, err
 	}
-	c, there := s.Gateway.Channel(ticket.Channel)
+	c, there := s.config.Gateway.Channel(ticket.Channel)
 	switch {
 	case err != nil || ticket.Purpose != parley.PairTicket || !there:
 		err = badTicket(words["link_bad"], true)

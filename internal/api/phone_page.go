@@ -82,12 +82,12 @@ func (s *server) tap(ctx context.Context, r *request) (any, error) {
 	if err := s.checkOwner(ctx, string(link.Channel)); err != nil {
 		return nil, err
 	}
-	sent, err := s.Sandbox.SendAs(ctx, link.Channel, link.Contact.Number(), sandbox.Outgoing{Content: parley.Text{Body: text}})
+	sent, err := s.config.Sandbox.SendAs(ctx, link.Channel, link.Contact.Number(), sandbox.Outgoing{Content: parley.Text{Body: text}})
 	if err != nil {
 		return nil, err
 	}
 	data := tapped{Timestamp: parley.Stamp(sent.At)}
-	if replies := s.OTP.PossibleReplies(link, text); len(replies) > 0 {
+	if replies := s.config.OTP.PossibleReplies(link, text); len(replies) > 0 {
 		data.Answer, err = s.awaitReply(ctx, link, sent.Cursor, replies)
 	}
 	return ok("Sent by the phone", data), err
@@ -96,17 +96,17 @@ func (s *server) tap(ctx context.Context, r *request) (any, error) {
 // linkOfTicket returns the link of a ticket until it expires, only for the phone in the path. Tickets cannot be
 // guessed, so failures do not count.
 func (s *server) linkOfTicket(ctx context.Context, hr *http.Request, ticket string) (parley.OTPLink, error) {
-	id, valid := s.OTP.LinkOfTicket(ticket)
+	id, valid := s.config.OTP.LinkOfTicket(ticket)
 	if !valid {
 		return parley.OTPLink{}, errTicket
 	}
-	link, err := s.Store.Link(ctx, id)
+	link, err := s.config.Store.Link(ctx, id)
 	if err != nil {
 		return link, notFoundAs(err, errTicket)
 	}
-	c, there := s.Gateway.Channel(link.Channel)
+	c, there := s.config.Gateway.Channel(link.Channel)
 	if !there || c.Network != parley.Sandbox || link.Contact.Number() != hr.PathValue("number") ||
-		!s.Gateway.Now(link.Channel).Before(link.ExpiresAt) {
+		!s.config.Gateway.Now(link.Channel).Before(link.ExpiresAt) {
 		return link, errTicket
 	}
 	return link, nil
@@ -119,7 +119,7 @@ func (s *server) awaitReply(ctx context.Context, link parley.OTPLink, after sand
 	deadline := time.Now().Add(tapWait)
 	for left := tapWait; left > 0; left = time.Until(deadline) {
 		q := sandbox.Query{After: after, Kind: parley.KindText, Wait: left}
-		page, err := s.Sandbox.Messages(ctx, link.Channel, link.Contact.Number(), q)
+		page, err := s.config.Sandbox.Messages(ctx, link.Channel, link.Contact.Number(), q)
 		if _, late := errors.AsType[*sandbox.WaitTimeout](err); late {
 			return nil, nil
 		}
@@ -139,8 +139,8 @@ func (s *server) awaitReply(ctx context.Context, link parley.OTPLink, after sand
 // baseURL is the base of links to this server: PublicURL, else the Host of the request. The Host is used only if it
 // names this machine or a trusted proxy sent it: a forged header must not decide where a ticket leads.
 func (s *server) baseURL(hr *http.Request) string {
-	if s.PublicURL != "" {
-		return s.PublicURL
+	if s.config.PublicURL != "" {
+		return s.config.PublicURL
 	}
 	if h, forwarded := hopOf(hr.Context()); forwarded {
 		return h.Base
@@ -155,11 +155,11 @@ func (s *server) baseURL(hr *http.Request) string {
 			scheme = proto
 		}
 	case !NamesThisMachine(hr.Host):
-		return s.URL
+		return s.config.URL
 	}
 	base := scheme + "://" + hr.Host
 	if u, err := url.Parse(base); err != nil || u.Host != hr.Host || u.Host == "" || u.User != nil {
-		return s.URL
+		return s.config.URL
 	}
 	return base
 }

@@ -60,7 +60,7 @@ func (s *server) sendPool(ctx context.Context, r *request) (response, error) {
 
 // checkPoolOwner returns nil if this node serves the chosen channel.
 func (s *server) checkPoolOwner(ctx context.Context, code parley.ChannelCode) error {
-	c, _ := s.Gateway.Channel(code)
+	c, _ := s.config.Gateway.Channel(code)
 	err := s.checkChannelOwner(ctx, c)
 	if e, ok := errors.AsType[*otherNode](err); ok {
 		e.channel = code
@@ -72,7 +72,7 @@ func (s *server) checkPoolOwner(ctx context.Context, code parley.ChannelCode) er
 // [parley.ErrNotFound] if none works, or why the working one may not write to the contact.
 func (s *server) pick(ctx context.Context, r *request, to parley.ContactID) (parley.ChannelCode, error) {
 	if r.channel.Code == "" {
-		return s.Gateway.PickForPool(ctx, to)
+		return s.config.Gateway.PickForPool(ctx, to)
 	}
 	if r.channel.State.Status != parley.ChannelWorking {
 		return "", parley.ErrNotFound

@@ -32,8 +32,8 @@ func (s *server) ready(ctx context.Context, _ *request) error {
 
 func (s *server) checkReady(ctx context.Context) error {
 	select {
-	case <-s.Gateway.Ready():
-		return s.Ready(ctx)
+	case <-s.config.Gateway.Ready():
+		return s.config.Ready(ctx)
 	default:
 		return parley.Errorf(parley.Unavailable, "The channels are starting.")
 	}
@@ -41,7 +41,7 @@ func (s *server) checkReady(ctx context.Context) error {
 
 // metrics serves this machine and admin tokens, and everybody if OpenMetrics is set.
 func (s *server) metrics() http.Handler {
-	figures := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})
+	figures := promhttp.HandlerFor(s.config.Metrics, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		if err := s.mayReadMetrics(hr); err != nil {
 			write(w, w.Header().Get("X-Request-Id"), refusal(err))
@@ -53,7 +53,7 @@ func (s *server) metrics() http.Handler {
 
 func (s *server) mayReadMetrics(hr *http.Request) error {
 	const sentence = "Metrics are readable only on this machine. From elsewhere, or through a proxy, send an admin token."
-	if s.OpenMetrics || s.isLocal(hr) {
+	if s.config.OpenMetrics || s.isLocal(hr) {
 		return nil
 	}
 	if len(hr.Header["Authorization"]) == 0 {
@@ -77,7 +77,7 @@ func (s *server) isLocal(hr *http.Request) bool {
 // jwks returns the public keys. Caching is safe: a new key is published before it is used.
 func (s *server) jwks(context.Context, *request) (response, error) {
 	return response{
-		status: http.StatusOK, contentType: typeJSON, body: s.Tokens.JWKS(),
+		status: http.StatusOK, contentType: typeJSON, body: s.config.Tokens.JWKS(),
 		header: []field{{"Cache-Control", "public, max-age=300"}},
 	}, nil
 }
@@ -109,10 +109,10 @@ func (s *server) health(_ context.Context, r *request) (any, error) {
 	data := healthData{
 		Name: c.Name, Code: c.Code, Network: c.Network,
 		Status: c.State.Status, Reason: c.State.Reason, Since: parley.Stamp(c.State.Since),
-		UpTime: "0s", Timestamp: parley.Stamp(s.Gateway.Now(c.Code)),
+		UpTime: "0s", Timestamp: parley.Stamp(s.config.Gateway.Now(c.Code)),
 		Phone:           phoneData{Name: c.PhoneName, Number: number},
-		Waiting:         s.Gateway.QueueDepth(c.Code),
-		RestrictedUntil: stampOrNil(s.Gateway.RestrictedUntil(c.Code)),
+		Waiting:         s.config.Gateway.QueueDepth(c.Code),
+		RestrictedUntil: stampOrNil(s.config.Gateway.RestrictedUntil(c.Code)),
 	}
 	if !c.State.WorkingAt.IsZero() {
 		data.StartAt = parley.Stamp(c.State.WorkingAt)

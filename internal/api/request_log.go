@@ -33,7 +33,7 @@ func (rt *route) record(r *request, status int, began time.Time, took time.Durat
 	if keys := r.http.Header[keyHeader]; len(keys) == 1 && validKey(keys[0]) {
 		entry.IdempotencyKey = keys[0]
 	}
-	rt.Requests.Add(entry)
+	rt.config.Requests.Add(entry)
 }
 
 type loggedRequestRow struct {
@@ -84,10 +84,10 @@ func (s *server) listRequests(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.Requests.Flush(ctx); err != nil {
+	if err := s.config.Requests.Flush(ctx); err != nil {
 		return nil, err
 	}
-	found, total, err := s.Store.Requests(ctx, r.code(), q, page)
+	found, total, err := s.config.Store.Requests(ctx, r.code(), q, page)
 	return okPage(mapped(found, func(l store.LoggedRequest) loggedRequestRow {
 		return loggedRequestRow{l.Seq, parley.Stamp(l.At), l.Method, l.Path, l.Status, textOrNil(l.Code),
 			float64(l.Took.Microseconds()) / 1000, l.Request, textOrNil(l.IdempotencyKey), l.Token}

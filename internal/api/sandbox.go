@@ -23,7 +23,7 @@ func (s *server) ofSandbox(do func(context.Context, *request) (response, error))
 		if r.channel.Network != parley.Sandbox {
 			return response{}, parley.Errorf(parley.NotSupported, "Channel %s is not on the sandbox network.", r.channel.Code)
 		}
-		if err := s.Gateway.CheckNetwork(r.channel.Code); err != nil {
+		if err := s.config.Gateway.CheckNetwork(r.channel.Code); err != nil {
 			return response{}, err // these are the phones of a deleted channel
 		}
 		a, err := do(ctx, r)
@@ -49,7 +49,7 @@ type cursorData struct {
 }
 
 func (s *server) cursor(ctx context.Context, r *request) (any, error) {
-	cursor, err := s.Sandbox.Cursor(ctx, r.channel.Code)
+	cursor, err := s.config.Sandbox.Cursor(ctx, r.channel.Code)
 	return ok("OK", cursorData{cursor}), err
 }
 
@@ -73,7 +73,7 @@ func simulatedOf(p sandbox.Phone) simulated {
 }
 
 func (s *server) phones(ctx context.Context, r *request) (any, error) {
-	phones, err := s.Sandbox.Phones(ctx, r.channel.Code)
+	phones, err := s.config.Sandbox.Phones(ctx, r.channel.Code)
 	return ok("OK", mapped(phones, simulatedOf)), err
 }
 
@@ -84,7 +84,7 @@ func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
 	}
 	var made sandbox.Phone
 	err := s.underKey(ctx, r, func() (err error) {
-		made, err = s.Sandbox.CreatePhone(ctx, r.channel.Code, number, name)
+		made, err = s.config.Sandbox.CreatePhone(ctx, r.channel.Code, number, name)
 		return err
 	})
 	return ok("Phone created", simulatedOf(made)), err
@@ -109,7 +109,7 @@ func (s *server) changePhone(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	phone, err := s.Sandbox.UpdatePhone(ctx, r.channel.Code, r.number(), patch)
+	phone, err := s.config.Sandbox.UpdatePhone(ctx, r.channel.Code, r.number(), patch)
 	return ok("Phone changed", simulatedOf(phone)), err
 }
 
@@ -180,7 +180,7 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 	if err := r.Failed(q.After.Check); err != nil {
 		return nil, err
 	}
-	page, err := s.Sandbox.Messages(ctx, r.channel.Code, r.number(), q)
+	page, err := s.config.Sandbox.Messages(ctx, r.channel.Code, r.number(), q)
 	if late, ok := errors.AsType[*sandbox.WaitTimeout](err); ok {
 		return nil, &parley.Error{Code: parley.NotFound, Message: late.Sentence()}
 	}
@@ -188,7 +188,7 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	if page.Cursor == "" { // no message yet: the current position
-		if page.Cursor, err = s.Sandbox.Cursor(ctx, r.channel.Code); err != nil {
+		if page.Cursor, err = s.config.Sandbox.Cursor(ctx, r.channel.Code); err != nil {
 			return nil, err
 		}
 	}
@@ -214,7 +214,7 @@ func (s *server) addFault(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	err := s.underKey(ctx, r, func() error { return s.Sandbox.AddFault(ctx, r.channel.Code, fault) })
+	err := s.underKey(ctx, r, func() error { return s.config.Sandbox.AddFault(ctx, r.channel.Code, fault) })
 	return ok("Fault added", struct{}{}), err
 }
 
@@ -227,14 +227,14 @@ type waitingFault struct {
 }
 
 func (s *server) listFaults(ctx context.Context, r *request) (any, error) {
-	faults, err := s.Sandbox.Faults(ctx, r.channel.Code)
+	faults, err := s.config.Sandbox.Faults(ctx, r.channel.Code)
 	return ok("OK", mapped(faults, func(f sandbox.Fault) waitingFault {
 		return waitingFault{f.Fault, f.Times, textOrNil(f.To), textOrNil(f.Kind), textOrNil(f.Reason)}
 	})), err
 }
 
 func (s *server) clearFaults(ctx context.Context, r *request) (any, error) {
-	return ok("Faults removed", struct{}{}), s.Sandbox.ClearFaults(ctx, r.channel.Code)
+	return ok("Faults removed", struct{}{}), s.config.Sandbox.ClearFaults(ctx, r.channel.Code)
 }
 
 func optionalNumber(f form.Form, name string) string {
@@ -260,7 +260,8 @@ func (s *server) moveClock(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	var moved envelope
-	err := s.Gateway.AdvanceClock(ctx, r.channel.Code, time.Duration(seconds)*time.Second, func(tx *store.Tx, _, after parley.Channel) error {
+	by := time.Duration(seconds) * time.Second
+	err := s.config.Gateway.AdvanceClock(ctx, r.channel.Code, by, func(tx *store.Tx, _, after parley.Channel) error {
 		moved = ok("Clock moved", clockData{parley.Stamp(time.Now().Add(time.Duration(after.Settings.ClockAhead)))})
 		if r.key != nil {
 			r.key.Scope = channelScope(after) // in which a retry looks
@@ -272,6 +273,7 @@ func (s *server) moveClock(ctx context.Context, r *request) (any, error) {
 
 // resetSandbox deletes the simulated network of a channel and the channel's chats, and resets its clock.
 func (s *server) resetSandbox(ctx context.Context, r *request) (any, error) {
-	err := s.Gateway.ResetChannel(ctx, r.channel.Code, func(ctx context.Context) error { return s.Sandbox.Reset(ctx, r.channel.Code) })
+	code := r.channel.Code
+	err := s.config.Gateway.ResetChannel(ctx, code, func(ctx context.Context) error { return s.config.Sandbox.Reset(ctx, code) })
 	return ok("Sandbox reset", struct{}{}), err
 }

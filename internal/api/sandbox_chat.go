@@ -99,7 +99,7 @@ func bubbleOf(m sandbox.Message) bubble {
 }
 
 func (s *server) phoneChats(ctx context.Context, r *request) (any, error) {
-	chats, err := s.Sandbox.Chats(ctx, r.channel.Code, r.number())
+	chats, err := s.config.Sandbox.Chats(ctx, r.channel.Code, r.number())
 	return ok("OK", mapped(chats, func(c sandbox.Chat) phoneChat {
 		return phoneChat{
 			Channel: r.channel.Code, Name: r.channel.Name, Number: c.Number, ContactID: parley.ContactOf(c.Number),
@@ -114,7 +114,7 @@ func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	page, err := s.Sandbox.Chat(ctx, r.channel.Code, r.number(), group, before, limit)
+	page, err := s.config.Sandbox.Chat(ctx, r.channel.Code, r.number(), group, before, limit)
 	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, bubbleOf),
 		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}, err
 }
@@ -122,7 +122,7 @@ func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
 // phoneFile serves a file on a phone. One that the phone sent is in the library for a day; later only the channel has it.
 func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	code, number := r.channel.Code, r.number()
-	m, err := s.Sandbox.Message(ctx, code, number, r.http.PathValue("message_id"))
+	m, err := s.config.Sandbox.Message(ctx, code, number, r.http.PathValue("message_id"))
 	if err != nil {
 		return response{}, notFoundAs(err, parley.Errorf(parley.NotFound, "This message does not exist on this phone."))
 	}
@@ -132,7 +132,7 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	if a, err := s.downloadFile(ctx, m.Media); err != errNoFile || m.ID.FromMe {
 		return a, err
 	}
-	stored, err := s.Store.Message(ctx, code, m.ID)
+	stored, err := s.config.Store.Message(ctx, code, m.ID)
 	if err != nil {
 		return response{}, notFoundAs(err, errNoFile)
 	}
@@ -152,7 +152,7 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 	if kind == "voice" {
 		return s.sendRecorded(ctx, r, data, name, sandbox.Outgoing{ReplyTo: string(replyTo), Group: group})
 	}
-	m, err := s.Media.Store(ctx, r.channel.Code, data, name)
+	m, err := s.config.Media.Store(ctx, r.channel.Code, data, name)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 
 // sendRecorded sends a voice note. Browsers record in other formats; phones send ogg with opus, so it is converted.
 func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, what sandbox.Outgoing) (any, error) {
-	m, err := s.Media.Recorded(ctx, r.channel.Code, data, name)
+	m, err := s.config.Media.Recorded(ctx, r.channel.Code, data, name)
 	if e, ok := errors.AsType[*media.Error](err); ok {
 		r.Note("file.data", e.Sentence)
 		return nil, r.Err()

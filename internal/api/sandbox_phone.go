@@ -44,7 +44,7 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 		if p.replyTo == "" {
 			return nil
 		}
-		return s.Sandbox.CheckMessage(ctx, r.channel.Code, r.number(), "reply_to", string(p.replyTo))
+		return s.config.Sandbox.CheckMessage(ctx, r.channel.Code, r.number(), "reply_to", string(p.replyTo))
 	}
 	if err := r.Failed(repliesInChat); err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error
 	switch {
 	case err != nil:
 	case action == "leave":
-		err = s.Sandbox.LeaveGroup(ctx, r.channel.Code, r.number(), group)
+		err = s.config.Sandbox.LeaveGroup(ctx, r.channel.Code, r.number(), group)
 	default:
-		err = s.Sandbox.RenameGroup(ctx, r.channel.Code, r.number(), group, name)
+		err = s.config.Sandbox.RenameGroup(ctx, r.channel.Code, r.number(), group, name)
 	}
 	return ok("Done by the phone", struct{}{}), err
 }
@@ -89,7 +89,7 @@ func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (an
 			return nil, err
 		}
 	}
-	m, err := s.Sandbox.SendAs(ctx, r.channel.Code, r.number(), what)
+	m, err := s.config.Sandbox.SendAs(ctx, r.channel.Code, r.number(), what)
 	return said(m), err
 }
 
@@ -106,7 +106,7 @@ func (s *server) sayOnce(do endpoint) endpoint {
 		}
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%x", r.key.Scope, r.key.Key, r.key.Fingerprint))
 		id := sandbox.MessageIDFrom([9]byte(sum[:9]))
-		m, err := s.Sandbox.Message(ctx, r.channel.Code, r.number(), string(id))
+		m, err := s.config.Sandbox.Message(ctx, r.channel.Code, r.number(), string(id))
 		switch {
 		case err == nil && time.Since(m.At) < keyLife:
 			return said(m), nil
@@ -122,7 +122,7 @@ func (s *server) sayOnce(do endpoint) endpoint {
 // holdFile makes an upload of a file that a phone sends: it stays for a day, in which the channel fetches it.
 func (s *server) holdFile(ctx context.Context, channel parley.ChannelCode, m parley.Media) error {
 	u := parley.Upload{Key: media.NewKey(), Channel: channel, File: m.Key, MIME: m.MIME, Filename: m.Filename, Size: m.Size,
-		At: s.Gateway.Clock(), Used: true}
+		At: s.config.Gateway.Clock(), Used: true}
 	return s.tx(ctx, func(tx *store.Tx) error { return errors.Join(tx.UseFile(ctx, u.File), tx.AddUpload(ctx, u)) })
 }
 
@@ -130,7 +130,7 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (any, 
 	ref := r.Message("message_id")
 	id, code, number := ref.String(), r.channel.Code, r.number()
 	if ref.IsBare() { // the response contains the full id
-		if m, err := s.Store.Message(ctx, code, ref); err == nil {
+		if m, err := s.config.Store.Message(ctx, code, ref); err == nil {
 			ref = m.Ref()
 		}
 	}
@@ -144,17 +144,17 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (any, 
 	case "vote":
 		options = append(options, r.Texts("options", 0, 12, 1, 100)...)
 	}
-	err := r.Failed(func() error { return s.Sandbox.CheckMessage(ctx, code, number, "message_id", id) })
+	err := r.Failed(func() error { return s.config.Sandbox.CheckMessage(ctx, code, number, "message_id", id) })
 	switch {
 	case err != nil:
 	case kind == "reaction":
-		err = s.Sandbox.React(ctx, code, number, id, reaction)
+		err = s.config.Sandbox.React(ctx, code, number, id, reaction)
 	case kind == "edit":
-		err = s.Sandbox.Edit(ctx, code, number, id, text)
+		err = s.config.Sandbox.Edit(ctx, code, number, id, text)
 	case kind == "vote":
-		err = s.Sandbox.Vote(ctx, code, number, id, options)
+		err = s.config.Sandbox.Vote(ctx, code, number, id, options)
 	default:
-		err = s.Sandbox.Delete(ctx, code, number, id)
+		err = s.config.Sandbox.Delete(ctx, code, number, id)
 	}
 	return ok("Done by the phone", acted{ref.String(), ref.ID, parley.Stamp(time.Now())}), err
 }
@@ -171,7 +171,7 @@ func (s *server) readAsPhone(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	n, err := s.Sandbox.Read(ctx, r.channel.Code, r.number(), id)
+	n, err := s.config.Sandbox.Read(ctx, r.channel.Code, r.number(), id)
 	return ok("Read by the phone", readData{n}), err
 }
 
@@ -199,7 +199,7 @@ func (s *server) openAsPhone(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (string, error) {
-	link, err := s.Store.Link(ctx, id)
+	link, err := s.config.Store.Link(ctx, id)
 	switch {
 	case errors.Is(err, parley.ErrNotFound), err == nil && link.Channel != r.channel.Code:
 		r.Fail("id", "must be the id of a login link of this channel.")
@@ -207,9 +207,9 @@ func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (str
 	case err != nil:
 		return "", err
 	}
-	prompt, err := s.OTP.Prompt(link)
+	prompt, err := s.config.OTP.Prompt(link)
 	if errors.Is(err, parley.ErrNotFound) {
-		status := link.StatusAt(s.Gateway.Now(link.Channel))
+		status := link.StatusAt(s.config.Gateway.Now(link.Channel))
 		r.Fail("id", "names a login link that is %s, so its text was deleted. Send its link instead.", status)
 		return "", nil
 	}

@@ -69,7 +69,7 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 	if r.action != "" {
 		options.Accepted = func(tx *store.Tx, ms []parley.Message) error { return r.auditMessages(ctx, tx, ms) }
 	}
-	ms, err := s.Gateway.Send(ctx, channel, drafts, options)
+	ms, err := s.config.Gateway.Send(ctx, channel, drafts, options)
 	if err != nil {
 		s.discard(ctx, drafts)
 		return nil, fullQueue(wasDeleted(channel, err))

@@ -30,11 +30,11 @@ func (s *server) sendersOf(ctx context.Context, ms []parley.Message) (map[parley
 			ids = append(ids, m.Token)
 		}
 	}
-	people, err := s.Store.SendersOf(ctx, fromConsole)
+	people, err := s.config.Store.SendersOf(ctx, fromConsole)
 	if err != nil {
 		return nil, err
 	}
-	names, err := s.Store.TokenNames(ctx, ids)
+	names, err := s.config.Store.TokenNames(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

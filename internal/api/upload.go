@@ -46,10 +46,10 @@ func (rt *route) receiveUpload(ctx context.Context, r *request, w http.ResponseW
 	if length > media.MaxUpload+maxPreamble {
 		return errUploadTooLarge
 	}
-	if err := rt.mayUpload(ctx, rt.Store.Reader, r, max(0, length-maxPreamble)); err != nil {
+	if err := rt.mayUpload(ctx, rt.config.Store.Reader, r, max(0, length-maxPreamble)); err != nil {
 		return err
 	}
-	if err := rt.Media.MayStore(ctx, r.channel.Code, max(0, length-maxPreamble)); err != nil {
+	if err := rt.config.Media.MayStore(ctx, r.channel.Code, max(0, length-maxPreamble)); err != nil {
 		return err
 	}
 	if !rt.receiving.Acquire(r.channel.Code, ctx.Done(), receiveWait) {
@@ -61,7 +61,7 @@ func (rt *route) receiveUpload(ctx context.Context, r *request, w http.ResponseW
 	if err != nil {
 		return body.explain(err)
 	}
-	stored, err := rt.Media.Upload(ctx, r.channel.Code, claims, file)
+	stored, err := rt.config.Media.Upload(ctx, r.channel.Code, claims, file)
 	if err != nil {
 		return body.explain(err)
 	}
@@ -113,7 +113,7 @@ type uploadData struct {
 func (s *server) addUpload(ctx context.Context, r *request) (any, error) {
 	m := r.upload
 	u := parley.Upload{Key: m.ID, Channel: r.channel.Code, File: m.Key, MIME: m.MIME, Filename: m.Filename, Size: m.Size,
-		At: s.Gateway.Clock()}
+		At: s.config.Gateway.Clock()}
 	done := ok("File uploaded", uploadData{ID: u.ID(), MIMEType: u.MIME, Size: u.Size, Filename: u.Filename,
 		SHA256: hex.EncodeToString(m.SHA256), ExpiresAt: parley.Stamp(u.At.Add(parley.UploadLife))})
 	err := s.tx(ctx, func(tx *store.Tx) error {
