@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,9 +20,10 @@ func TestRealCodesAreHidden(t *testing.T) {
 		if err := tx.AddChannel(t.Context(), parley.Channel{Code: "real", Network: parley.WhatsApp, CreatedAt: now}); err != nil {
 			return err
 		}
-		for _, c := range []parley.Content{parley.Text{Body: "Good morning"}, parley.Secret{Shown: "Your code is ••••••",
+		for i, c := range []parley.Content{parley.Text{Body: "Good morning"}, parley.Secret{Shown: "Your code is ••••••",
 			OTP: "otc_1"}} {
-			m := parley.Message{Channel: "real", Chat: ayu, FromMe: true, Content: c, CreatedAt: now, UpdatedAt: now}
+			id := parley.MessageID(fmt.Sprint("A", i))
+			m := parley.Message{ID: id, Channel: "real", Chat: ayu, FromMe: true, Content: c, CreatedAt: now, UpdatedAt: now}
 			if err := tx.AddMessage(t.Context(), &m); err != nil {
 				return err
 			}
