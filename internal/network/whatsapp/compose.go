@@ -307,10 +307,10 @@ func (conn *connection) composeAgain(ctx context.Context, to types.JID, chat par
 
 // storedMessage returns a message that the gateway stores; nil: not found, or its text is erased.
 func (conn *connection) storedMessage(ctx context.Context, chat parley.ContactID, id parley.MessageID) *parley.Message {
-	if conn.s.d.MessageForRetry == nil {
+	if conn.s.d.config.MessageForRetry == nil {
 		return nil
 	}
-	m, err := conn.s.d.MessageForRetry(ctx, conn.s.code, chat, id)
+	m, err := conn.s.d.config.MessageForRetry(ctx, conn.s.code, chat, id)
 	if err != nil || m == nil || m.Content == nil || m.Status == parley.Deleted {
 		return nil
 	}

@@ -65,7 +65,7 @@ const updatesBuffer = 64
 const retriesAtOnce = 4
 
 func newConnection(s *session, device *store.Device) *connection {
-	conn := &connection{s: s, log: newLogger(s.d.Log, s.code), updates: make(chan any, updatesBuffer), synced: make(chan struct{}, 1)}
+	conn := &connection{s: s, log: newLogger(s.d.config.Log, s.code), updates: make(chan any, updatesBuffer), synced: make(chan struct{}, 1)}
 	conn.settings.slot = make(chan struct{}, 1)
 	if device.ID != nil {
 		device.LIDs = lidObserver{device.LIDs, conn.scheduleReplay}

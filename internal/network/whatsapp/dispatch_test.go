@@ -318,7 +318,7 @@ func (w *world) tapped(s *session) (*connection, *tap) {
 	must(w.t, err)
 	device, err := w.driver.keys.Device(w.t.Context(), rec.JID)
 	must(w.t, err)
-	conn := &connection{s: s, jid: *device.ID, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.Log, code),
+	conn := &connection{s: s, jid: *device.ID, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.config.Log, code),
 		ctx: w.t.Context()}
 	stanzas := &tap{Logger: waLog.Noop, received: func(n *waBinary.Node) {
 		if n.Tag == "ack" {

@@ -55,7 +55,7 @@ const maxParallelDials = 8
 
 // Driver is the real network.
 type Driver struct {
-	Config
+	config      Config
 	keys        *keystore.Store // of all devices, and which channel has which device
 	dialer      *dialer
 	media       *http.Client
@@ -91,7 +91,7 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	}
 	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
 	return &Driver{
-		Config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
+		config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
 		dialSlots:  make(chan struct{}, maxParallelDials),
 		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
 		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,

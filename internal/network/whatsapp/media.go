@@ -38,7 +38,7 @@ const mediaKeySize = 32
 // upload encrypts a file with its stored key and uploads it. The same file gives the same ciphertext, so a second
 // upload replaces the first.
 func (conn *connection) upload(ctx context.Context, m *parley.Media, kind whatsmeow.MediaType) (up whatsmeow.UploadResponse, err error) {
-	plain, err := conn.s.d.Media(ctx, m.Key)
+	plain, err := conn.s.d.config.Media(ctx, m.Key)
 	if errors.Is(err, os.ErrNotExist) {
 		return up, network.Refuse(parley.GaveUp, "The file of this message is not there any more.")
 	}
@@ -46,9 +46,9 @@ func (conn *connection) upload(ctx context.Context, m *parley.Media, kind whatsm
 		return up, fmt.Errorf("open a file: %w", err)
 	}
 	defer plain.Close()
-	sealed, err := os.CreateTemp(conn.s.d.TempDir, "parley-upload-*")
-	if errors.Is(err, os.ErrNotExist) && os.Mkdir(conn.s.d.TempDir, 0o700) == nil { // it was empty for long
-		sealed, err = os.CreateTemp(conn.s.d.TempDir, "parley-upload-*")
+	sealed, err := os.CreateTemp(conn.s.d.config.TempDir, "parley-upload-*")
+	if errors.Is(err, os.ErrNotExist) && os.Mkdir(conn.s.d.config.TempDir, 0o700) == nil { // it was empty for long
+		sealed, err = os.CreateTemp(conn.s.d.config.TempDir, "parley-upload-*")
 	}
 	if err != nil {
 		return up, fmt.Errorf("make a temporary file: %w", err)

@@ -146,7 +146,7 @@ func (i *idleCounter) CloseIdleConnections() { i.closed++ }
 func TestUploadsStayInTheirFolder(t *testing.T) {
 	w := newWorld(t)
 	folder := t.TempDir()
-	w.driver.TempDir = folder
+	w.driver.config.TempDir = folder
 	var during []int
 	w.watch(func(r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -175,7 +175,7 @@ func TestUploadsStayInTheirFolder(t *testing.T) {
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	w := newWorld(t)
 	var said safeBuffer
-	w.driver.Log = slog.New(slog.NewTextHandler(&said, nil))
+	w.driver.config.Log = slog.New(slog.NewTextHandler(&said, nil))
 	_, in := w.paired()
 	path := strings.Repeat("endless ", 2000)
 	_, err := w.friend.SendMessage(within(t), w.owner, &waE2E.Message{ImageMessage: &waE2E.ImageMessage{

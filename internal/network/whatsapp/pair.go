@@ -179,7 +179,7 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 		p.paired(e)
 		return pairingOver
 	case *events.PairError:
-		p.s.d.Log.Warn("whatsapp: pairing failed", "channel", p.s.code, "error", e.Error)
+		p.s.d.config.Log.Warn("whatsapp: pairing failed", "channel", p.s.code, "error", e.Error)
 		p.fail(pairErrorSentence(e.Error))
 		return pairingOver
 	case *events.QRScannedWithoutMultidevice:
@@ -263,7 +263,7 @@ func (p *pairing) showCode() bool {
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
 		p.fail("WhatsApp gives no more codes for this number now. Wait some minutes, or pair by QR code.")
 	default:
-		p.s.d.Log.Warn("whatsapp: ask for a pairing code", "channel", p.s.code, "error", redact("%v", []any{err}))
+		p.s.d.config.Log.Warn("whatsapp: ask for a pairing code", "channel", p.s.code, "error", redact("%v", []any{err}))
 		p.fail(noCode)
 	}
 	return false
@@ -284,12 +284,12 @@ func (p *pairing) paired(e *events.PairSuccess) {
 		err = p.s.d.keys.PutChannel(ctx, p.s.code, keystore.Channel{JID: e.ID})
 	}
 	if err != nil {
-		p.s.d.Log.Error("store a paired device", "channel", p.s.code, "error", err)
+		p.s.d.config.Log.Error("store a paired device", "channel", p.s.code, "error", err)
 		p.fail(notStored)
 		return
 	}
 	if err := p.s.d.keys.RemoveDevice(ctx, old.JID); err != nil {
-		p.s.d.Log.Error("remove the device of before", "channel", p.s.code, "error", err)
+		p.s.d.config.Log.Error("remove the device of before", "channel", p.s.code, "error", err)
 	}
 	p.s.setState(parley.ChannelStarting, "", network.Phone{Number: e.ID.User})
 	p.s.publishStep(network.Pairing{Step: parley.PairedStep})

@@ -30,7 +30,7 @@ func (s *session) run() {
 	for s.ctx.Err() == nil {
 		rec, err := s.d.keys.Channel(s.ctx, s.code)
 		if err != nil {
-			s.d.Log.Error("read a channel", "channel", s.code, "error", err)
+			s.d.config.Log.Error("read a channel", "channel", s.code, "error", err)
 			s.setState(s.connectingStatus(false), "The database of devices does not work now. It is tried again.", network.Phone{})
 			s.pause(databasePause)
 			continue
@@ -79,7 +79,7 @@ func (s *session) maintain(rec keystore.Channel) *pairOptions {
 	policy := newReconnects()
 	var replaced time.Time
 	for s.ctx.Err() == nil {
-		if s.d.MayConnect != nil && !s.d.MayConnect() {
+		if s.d.config.MayConnect != nil && !s.d.config.MayConnect() {
 			if r := s.waitOrRequest(membershipPause, rec.JID, false); r.unpaired {
 				return nil
 			}
@@ -90,7 +90,7 @@ func (s *session) maintain(rec keystore.Channel) *pairOptions {
 			return nil
 		}
 		worked = worked || up
-		if e.replaced && s.d.MayConnect != nil && (replaced.IsZero() || time.Since(replaced) > replacedAgain) {
+		if e.replaced && s.d.config.MayConnect != nil && (replaced.IsZero() || time.Since(replaced) > replacedAgain) {
 			replaced = time.Now()
 			e = replacedByNode
 		}
@@ -188,11 +188,11 @@ func (s *session) unpair(jid types.JID, e disconnection) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), persistTimeout)
 	defer cancel()
 	if err := s.d.keys.PutChannel(ctx, s.code, keystore.Channel{Status: e.status, Reason: e.reason}); err != nil {
-		s.d.Log.Error("store that a channel is not paired", "channel", s.code, "error", err)
+		s.d.config.Log.Error("store that a channel is not paired", "channel", s.code, "error", err)
 		s.pause(databasePause) // it will be noticed again
 	}
 	if err := s.d.keys.RemoveDevice(ctx, jid); err != nil {
-		s.d.Log.Error("remove a device", "channel", s.code, "error", err)
+		s.d.config.Log.Error("remove a device", "channel", s.code, "error", err)
 	}
 	s.setState(e.status, e.reason, network.Phone{})
 }
@@ -202,7 +202,7 @@ func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconn
 	s.device = jid
 	device, err := s.d.keys.Device(s.ctx, jid)
 	if err != nil {
-		s.d.Log.Error("read a device", "channel", s.code, "error", err)
+		s.d.config.Log.Error("read a device", "channel", s.code, "error", err)
 		return disconnection{status: parley.ChannelReconnecting, reason: "The database of devices does not work now. It is tried again."}, false
 	}
 	if device == nil {

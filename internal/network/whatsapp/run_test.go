@@ -153,7 +153,7 @@ func TestGone(t *testing.T) {
 // if it happens again soon.
 func TestReplacedByNode(t *testing.T) {
 	w := newWorld(t)
-	w.driver.MayConnect = func() bool { return true }
+	w.driver.config.MayConnect = func() bool { return true }
 	_, in := w.paired()
 	skip := in.count()
 	w.link.End(whatsapptest.Replaced)
@@ -172,7 +172,7 @@ func TestNoMemberDoesNotConnect(t *testing.T) {
 	var member atomic.Bool
 	var asked atomic.Int64
 	member.Store(true)
-	w.driver.MayConnect = func() bool { asked.Add(1); return member.Load() }
+	w.driver.config.MayConnect = func() bool { asked.Add(1); return member.Load() }
 	s, in := w.paired()
 	skip := in.count()
 	member.Store(false)

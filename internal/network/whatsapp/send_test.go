@@ -280,7 +280,7 @@ func TestReadableAgainAfterRestart(t *testing.T) {
 	w.friend.Reinstall()
 	w.open()
 	var log safeBuffer
-	w.driver.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.driver.config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	_, in = w.start()
 	in.status(parley.ChannelWorking)
 	w.friend.SwitchOn()

@@ -167,7 +167,7 @@ func (s *session) Close() error {
 	s.cancel()
 	s.done.Wait()
 	if err := s.d.keys.Release(context.Background(), s.device); err != nil {
-		s.d.Log.Warn("store the keys of a closed channel: its next messages skip some", "channel", s.code, "error", err)
+		s.d.config.Log.Warn("store the keys of a closed channel: its next messages skip some", "channel", s.code, "error", err)
 	}
 	s.d.removeSession(s)
 	return nil

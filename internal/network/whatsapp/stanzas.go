@@ -205,7 +205,7 @@ var errPanicked = errors.New("WhatsApp's answer could not be read")
 func (s *session) recoverPanic(err *error) {
 	if why := recover(); why != nil {
 		s.d.panics.Add(1)
-		s.d.Log.Error("whatsapp: panic", "channel", s.code, "panic", fmt.Sprint(why), "stack", string(debug.Stack()))
+		s.d.config.Log.Error("whatsapp: panic", "channel", s.code, "panic", fmt.Sprint(why), "stack", string(debug.Stack()))
 		*err = errPanicked
 	}
 }
