@@ -40,6 +40,9 @@ func (id MediaID) Parse() (key string, seq int64, ok bool) {
 	return digits[:mediaKeyLength], seq, true
 }
 
+// UploadID is the id of an upload by its key.
+func UploadID(key string) MediaID { return MediaID(mediaPrefix + key) }
+
 // UploadKey returns the digits of the id of an upload. ok is false if it is not one.
 func (id MediaID) UploadKey() (key string, ok bool) {
 	key, ok = strings.CutPrefix(string(id), mediaPrefix)

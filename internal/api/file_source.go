@@ -118,7 +118,7 @@ func (s *server) openSource(ctx context.Context, channel parley.ChannelCode, src
 // useEvery is how often the use of an upload is stored: it may be used for thousands of messages.
 const useEvery = time.Hour
 
-func (s *server) useUpload(ctx context.Context, u *parley.Upload) error {
+func (s *server) useUpload(ctx context.Context, u *store.Upload) error {
 	now := s.config.Gateway.Clock()
 	if u.Used && now.Sub(u.At) < useEvery {
 		return nil

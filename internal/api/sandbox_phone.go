@@ -121,7 +121,7 @@ func (s *server) sayOnce(do endpoint) endpoint {
 
 // holdFile makes an upload of a file that a phone sends: it stays for a day, in which the channel fetches it.
 func (s *server) holdFile(ctx context.Context, channel parley.ChannelCode, m parley.Media) error {
-	u := parley.Upload{Key: media.NewKey(), Channel: channel, File: m.Key, MIME: m.MIME, Filename: m.Filename, Size: m.Size,
+	u := store.Upload{Key: media.NewKey(), Channel: channel, File: m.Key, MIME: m.MIME, Filename: m.Filename, Size: m.Size,
 		At: s.config.Gateway.Clock(), Used: true}
 	return s.tx(ctx, func(tx *store.Tx) error { return errors.Join(tx.UseFile(ctx, u.File), tx.AddUpload(ctx, u)) })
 }

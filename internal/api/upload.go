@@ -84,7 +84,7 @@ func (rt *route) discardUpload(ctx context.Context, r *request) {
 // mayUpload returns an error if a channel has no room for a file.
 func (s *server) mayUpload(ctx context.Context, from store.Reader, r *request, size int64) error {
 	files, bytes, oldest, err := from.UnusedUploads(ctx, r.channel.Code)
-	q := limit.Quota{Name: limitUploads, Wait: max(time.Second, time.Until(oldest.Add(parley.UploadLife)))}
+	q := limit.Quota{Name: limitUploads, Wait: max(time.Second, time.Until(oldest.Add(store.UploadLife)))}
 	switch {
 	case err != nil:
 		return err
@@ -112,10 +112,10 @@ type uploadData struct {
 // addUpload makes an upload of the received file.
 func (s *server) addUpload(ctx context.Context, r *request) (any, error) {
 	m := r.upload
-	u := parley.Upload{Key: m.ID, Channel: r.channel.Code, File: m.Key, MIME: m.MIME, Filename: m.Filename, Size: m.Size,
+	u := store.Upload{Key: m.ID, Channel: r.channel.Code, File: m.Key, MIME: m.MIME, Filename: m.Filename, Size: m.Size,
 		At: s.config.Gateway.Clock()}
 	done := ok("File uploaded", uploadData{ID: u.ID(), MIMEType: u.MIME, Size: u.Size, Filename: u.Filename,
-		SHA256: hex.EncodeToString(m.SHA256), ExpiresAt: parley.Stamp(u.At.Add(parley.UploadLife))})
+		SHA256: hex.EncodeToString(m.SHA256), ExpiresAt: parley.Stamp(u.At.Add(store.UploadLife))})
 	err := s.tx(ctx, func(tx *store.Tx) error {
 		if err := s.mayUpload(ctx, tx.Reader, r, u.Size); err != nil {
 			return err

@@ -277,7 +277,7 @@ func TestDataAddresses(t *testing.T) {
 // TestQuotaOfUploads: uploads that no message was made of count, used ones do not.
 func TestQuotaOfUploads(t *testing.T) {
 	e := newEnv(t)
-	add := func(n int, u parley.Upload) {
+	add := func(n int, u store.Upload) {
 		t.Helper()
 		err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 			var errs []error
@@ -294,8 +294,8 @@ func TestQuotaOfUploads(t *testing.T) {
 	upload := func(token string) reply {
 		return e.upload(token, strings.NewReader("12345"), "Content-Type", "text/plain")
 	}
-	add(maxUploads, parley.Upload{Size: 1, Used: true})
-	add(maxUploads-1, parley.Upload{Size: 1})
+	add(maxUploads, store.Upload{Size: 1, Used: true})
+	add(maxUploads-1, store.Upload{Size: 1})
 	last := upload(e.main).want(t, 200)["id"]
 	r := upload(e.main)
 	if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" || !strings.Contains(r.Header.Get("RateLimit"), limitUploads) {
@@ -315,7 +315,7 @@ func TestQuotaOfUploads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add(1, parley.Upload{Size: maxUploadBytes - 5})
+	add(1, store.Upload{Size: maxUploadBytes - 5})
 	upload(e.main).want(t, 200)
 	if r := upload(e.main); r.StatusCode != 429 {
 		t.Errorf("more than 1 GiB: %d %s", r.StatusCode, r.text)
@@ -326,7 +326,7 @@ func TestQuotaOfUploads(t *testing.T) {
 func TestAnswerAfterBody(t *testing.T) {
 	e := newEnv(t)
 	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		return tx.AddUpload(t.Context(), parley.Upload{Key: media.NewKey(), Channel: "main", At: time.Now(), Size: maxUploadBytes})
+		return tx.AddUpload(t.Context(), store.Upload{Key: media.NewKey(), Channel: "main", At: time.Now(), Size: maxUploadBytes})
 	})
 	if err != nil {
 		t.Fatal(err)

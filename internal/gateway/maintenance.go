@@ -89,7 +89,7 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 		return max(events, resends) == purgeBatch, nil, errors.Join(err1, err2)
 	})
 	run("purge uploads", func(tx *store.Tx) (bool, []parley.Media, error) {
-		files, err := tx.PurgeUploads(ctx, now.Add(-parley.UploadLife), purgeBatch)
+		files, err := tx.PurgeUploads(ctx, now.Add(-store.UploadLife), purgeBatch)
 		return len(files) == purgeBatch, files, err
 	})
 	run("purge the audit log", func(tx *store.Tx) (bool, []parley.Media, error) {

@@ -40,7 +40,7 @@ func TestOrphansAreRemoved(t *testing.T) {
 		orphan, young, uploaded := keep("orphan"), keep("young"), keep("uploaded")
 		now := time.Now() // of the bubble, unlike the file system's
 		if err := b.store.Tx(t.Context(), func(tx *store.Tx) error {
-			return tx.AddUpload(t.Context(), parley.Upload{Key: media.NewKey(), File: uploaded, Channel: "demo", At: now})
+			return tx.AddUpload(t.Context(), store.Upload{Key: media.NewKey(), File: uploaded, Channel: "demo", At: now})
 		}); err != nil {
 			t.Fatal(err)
 		}

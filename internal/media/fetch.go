@@ -18,6 +18,7 @@ import (
 
 	"parley"
 	"parley/internal/safehttp"
+	"parley/internal/store"
 )
 
 // Source is an address to fetch, with the caller's claims about the file.
@@ -31,7 +32,7 @@ type Source struct {
 	Open func(ctx context.Context) (io.ReadCloser, error)
 
 	// Stored is a file of the channel that is in the library already; it is not copied. URL is its id.
-	Stored *parley.StoredFile
+	Stored *store.StoredFile
 
 	// OnRead gets the number of bytes as they are read; may be nil.
 	OnRead func(n int)

@@ -40,7 +40,7 @@ func (l *Library) store(ctx context.Context, channel parley.ChannelCode, d *draf
 	var stored string
 	err = l.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		now := time.Now()
-		stored, err = tx.AddFile(ctx, parley.StoredFile{Key: key, Channel: channel, SHA256: sum, Size: size, At: now})
+		stored, err = tx.AddFile(ctx, store.StoredFile{Key: key, Channel: channel, SHA256: sum, Size: size, At: now})
 		if err != nil || stored != key {
 			return err
 		}
@@ -69,7 +69,7 @@ func (l *Library) persistMissing(ctx context.Context, d *draft, key string) erro
 }
 
 // borrow opens a stored file as a draft, without a copy where it is in a directory.
-func (l *Library) borrow(ctx context.Context, f *parley.StoredFile) (*draft, error) {
+func (l *Library) borrow(ctx context.Context, f *store.StoredFile) (*draft, error) {
 	stored, err := l.Open(ctx, f.Key)
 	if err != nil {
 		return nil, err

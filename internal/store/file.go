@@ -15,7 +15,7 @@ import (
 // same file. Who names it is read from them, so there is no count that could be wrong.
 
 // AddFile adds a stored file, unless the channel has one with the same content. It returns the key of the one that it has.
-func (t *Tx) AddFile(_ context.Context, f parley.StoredFile) (key string, err error) {
+func (t *Tx) AddFile(_ context.Context, f StoredFile) (key string, err error) {
 	channel, err := t.channelID(f.Channel)
 	if err != nil {
 		return "", err
@@ -33,8 +33,8 @@ func (r Reader) FileWith(ctx context.Context, channel parley.ChannelCode, sha256
 }
 
 // File finds a stored file.
-func (r Reader) File(ctx context.Context, key string) (parley.StoredFile, error) {
-	f := parley.StoredFile{Key: key}
+func (r Reader) File(ctx context.Context, key string) (StoredFile, error) {
+	f := StoredFile{Key: key}
 	var at int64
 	err := r.with(ctx).row(`SELECT code, sha256, size, at FROM file JOIN channel ON channel.id = file.channel WHERE key = $1`,
 		[]any{key}, &f.Channel, &f.SHA256, &f.Size, &at)

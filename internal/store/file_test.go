@@ -11,14 +11,14 @@ import (
 var fileTests = map[string]func(*env){
 	"a channel has one file for each content": func(e *env) {
 		e.channel(main, other)
-		add := func(f parley.StoredFile) (key string) {
+		add := func(f store.StoredFile) (key string) {
 			e.tx(func(tx *store.Tx) (err error) {
 				key, err = tx.AddFile(e.Context(), f)
 				return err
 			})
 			return key
 		}
-		f := parley.StoredFile{Key: "k1", Channel: main, SHA256: []byte("one"), Size: 3, At: start}
+		f := store.StoredFile{Key: "k1", Channel: main, SHA256: []byte("one"), Size: 3, At: start}
 		e.same("the first", add(f), "k1")
 		got, err := e.store.File(e.Context(), "k1")
 		e.must(err)
@@ -35,7 +35,7 @@ var fileTests = map[string]func(*env){
 		if _, err := e.store.FileWith(e.Context(), other, []byte("one")); err != parley.ErrNotFound {
 			e.Errorf("the content of another channel: %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.AddFile(e.Context(), parley.StoredFile{Channel: "none"})) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.AddFile(e.Context(), store.StoredFile{Channel: "none"})) })
 	},
 
 	"stored files count for a day": func(e *env) {
@@ -85,10 +85,10 @@ var fileTests = map[string]func(*env){
 		again.Content = parley.File{Media: parley.Media{Key: "k1"}}
 		e.add(&first, &again)
 		e.tx(func(tx *store.Tx) error {
-			if err := second(tx.AddFile(e.Context(), parley.StoredFile{Key: "k1", Channel: main, SHA256: []byte("one"), At: start})); err != nil {
+			if err := second(tx.AddFile(e.Context(), store.StoredFile{Key: "k1", Channel: main, SHA256: []byte("one"), At: start})); err != nil {
 				return err
 			}
-			return tx.AddUpload(e.Context(), parley.Upload{Key: "u1", File: "k1", Channel: main, At: start})
+			return tx.AddUpload(e.Context(), store.Upload{Key: "u1", File: "k1", Channel: main, At: start})
 		})
 		release := func() (free []string) {
 			e.tx(func(tx *store.Tx) (err error) {
@@ -113,7 +113,7 @@ var fileTests = map[string]func(*env){
 	"the files of a channel go with it, also those that nothing names": func(e *env) {
 		e.channel(main)
 		e.tx(func(tx *store.Tx) error {
-			return second(tx.AddFile(e.Context(), parley.StoredFile{Key: "k1", Channel: main, SHA256: []byte("one"), At: start}))
+			return second(tx.AddFile(e.Context(), store.StoredFile{Key: "k1", Channel: main, SHA256: []byte("one"), At: start}))
 		})
 		e.tx(func(tx *store.Tx) error { return tx.ClearChannel(e.Context(), main) })
 		e.same("purged", e.purge(), []parley.Media{{Key: "k1"}})

@@ -85,7 +85,7 @@ var mediaFetchTests = map[string]func(*env){
 			e.tx(func(tx *store.Tx) error { return tx.AddMessage(e.Context(), m) })
 		}
 		e.tx(func(tx *store.Tx) error {
-			return tx.AddUpload(e.Context(), parley.Upload{Key: "u1", File: "kU", Channel: main, At: start})
+			return tx.AddUpload(e.Context(), store.Upload{Key: "u1", File: "kU", Channel: main, At: start})
 		})
 		named := func() []string {
 			keys, err := e.store.NamedFiles(e.Context(), []string{"kA1", "kA2", "kA4", "kU", "u1", "none"})
@@ -141,7 +141,7 @@ var mediaFetchTests = map[string]func(*env){
 
 		file := parley.Media{ID: "kA1", Key: "kA1", MIME: "image/jpeg", Size: 7, Width: 2, Height: 1}
 		e.tx(func(tx *store.Tx) error {
-			return second(tx.AddFile(e.Context(), parley.StoredFile{Key: "kA1", Channel: main, SHA256: []byte("1"), Size: 7, At: start}))
+			return second(tx.AddFile(e.Context(), store.StoredFile{Key: "kA1", Channel: main, SHA256: []byte("1"), Size: 7, At: start}))
 		})
 		var finished parley.Message
 		e.tx(func(tx *store.Tx) (err error) {

@@ -7,8 +7,34 @@ import (
 	"parley"
 )
 
+// StoredFile is a file in the storage. The messages and uploads of a channel with the same content share one.
+type StoredFile struct {
+	Key     string // the name that it is stored under
+	Channel parley.ChannelCode
+	SHA256  []byte
+	Size    int64
+	At      time.Time // when it was stored
+}
+
+// Upload is a file that a caller sent for later messages.
+type Upload struct {
+	Key      string // of its id
+	Channel  parley.ChannelCode
+	File     string // the key of the stored file
+	MIME     string
+	Filename string
+	Size     int64
+	At       time.Time // when it was uploaded or last used: it is removed UploadLife later
+	Used     bool      // a message was made of it, so it does not count any more
+}
+
+// UploadLife is how long an upload stays after it was last used.
+const UploadLife = 24 * time.Hour
+
+func (u *Upload) ID() parley.MediaID { return parley.UploadID(u.Key) }
+
 // AddUpload stores that a file was uploaded.
-func (t *Tx) AddUpload(_ context.Context, u parley.Upload) error {
+func (t *Tx) AddUpload(_ context.Context, u Upload) error {
 	channel, err := t.channelID(u.Channel)
 	if err != nil {
 		return err
@@ -18,8 +44,8 @@ func (t *Tx) AddUpload(_ context.Context, u parley.Upload) error {
 }
 
 // Upload finds an upload of a channel.
-func (r Reader) Upload(ctx context.Context, channel parley.ChannelCode, key string) (parley.Upload, error) {
-	u := parley.Upload{Key: key, Channel: channel}
+func (r Reader) Upload(ctx context.Context, channel parley.ChannelCode, key string) (Upload, error) {
+	u := Upload{Key: key, Channel: channel}
 	var at int64
 	err := r.with(ctx).row(`SELECT file, mime, filename, size, at, used FROM upload WHERE `+ofChannel+` AND id = $2`,
 		[]any{string(channel), key}, &u.File, &u.MIME, &u.Filename, &u.Size, &at, &u.Used)

@@ -12,7 +12,7 @@ var uploadTests = map[string]func(*env){
 	"an upload comes back as it was stored, for its channel": func(e *env) {
 		e.channel(main)
 		e.channel(other)
-		want := parley.Upload{Key: "a1", Channel: main, File: "f1", MIME: "image/png", Filename: "dot.png", Size: 5, At: start}
+		want := store.Upload{Key: "a1", Channel: main, File: "f1", MIME: "image/png", Filename: "dot.png", Size: 5, At: start}
 		e.tx(func(tx *store.Tx) error { return tx.AddUpload(e.Context(), want) })
 		got, err := e.store.Upload(e.Context(), main, "a1")
 		e.must(err)
@@ -20,7 +20,7 @@ var uploadTests = map[string]func(*env){
 		if _, err := e.store.Upload(e.Context(), other, "a1"); err != parley.ErrNotFound {
 			e.Errorf("of another channel: %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.AddUpload(e.Context(), parley.Upload{Key: "a2", Channel: "none"}) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.AddUpload(e.Context(), store.Upload{Key: "a2", Channel: "none"}) })
 	},
 
 	"uploads count until they are used, and are purged by age": func(e *env) {
@@ -28,9 +28,9 @@ var uploadTests = map[string]func(*env){
 		e.channel(other)
 		e.tx(func(tx *store.Tx) error {
 			return errors.Join(
-				tx.AddUpload(e.Context(), parley.Upload{Key: "b1", File: "fb1", Channel: main, Size: 5, At: start.Add(time.Minute)}),
-				tx.AddUpload(e.Context(), parley.Upload{Key: "b2", File: "fb2", Channel: main, Size: 7, At: start}),
-				tx.AddUpload(e.Context(), parley.Upload{Key: "b3", File: "fb3", Channel: other, Size: 9, At: start}))
+				tx.AddUpload(e.Context(), store.Upload{Key: "b1", File: "fb1", Channel: main, Size: 5, At: start.Add(time.Minute)}),
+				tx.AddUpload(e.Context(), store.Upload{Key: "b2", File: "fb2", Channel: main, Size: 7, At: start}),
+				tx.AddUpload(e.Context(), store.Upload{Key: "b3", File: "fb3", Channel: other, Size: 9, At: start}))
 		})
 		unused := func() []int64 {
 			files, bytes, oldest, err := e.store.UnusedUploads(e.Context(), main)
@@ -65,7 +65,7 @@ var uploadTests = map[string]func(*env){
 	"uploads go with their channel": func(e *env) {
 		e.channel(main)
 		e.tx(func(tx *store.Tx) error {
-			return tx.AddUpload(e.Context(), parley.Upload{Key: "c1", File: "fc1", Channel: main, At: start})
+			return tx.AddUpload(e.Context(), store.Upload{Key: "c1", File: "fc1", Channel: main, At: start})
 		})
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		for more := true; more; {
