@@ -26,7 +26,7 @@ type Channel struct {
 	Number    string   // the account's own phone number in digits; empty before it is known
 	PhoneName string   // what the account calls itself; empty before it is known
 	Enabled   bool     // false after "stop"
-	Labels    []string // sorted, in the form of [ParseLabel]
+	Labels    []string // sorted
 	Settings  ChannelSettings
 	CreatedAt time.Time
 

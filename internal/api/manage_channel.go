@@ -156,39 +156,6 @@ func (r *request) settings() parley.ChannelSettings {
 	return settings
 }
 
-// labels reads a list of labels, sorted and each once.
-func (r *request) labels(field string) []string {
-	var labels []string
-	r.List(field, 0, parley.MaxLabels, false, func(f form.Form, index string) {
-		labels = append(labels, parseLabel(f, index))
-	})
-	return parley.ChangeLabels(nil, labels, nil)
-}
-
-func parseLabel(f form.Form, name string) string {
-	text := f.Text(name, 1, 1000)
-	label, err := parley.ParseLabel(text)
-	if text != "" && err != nil {
-		f.Fail(name, "must be 1 to %d letters, digits, spaces and - _ . : for example jakarta.", parley.MaxLabel)
-	}
-	return label
-}
-
-// labelChange reads the fields that change labels: labels replaces them, add_labels and remove_labels change some.
-func (r *request) labelChange() (change func([]string) []string) {
-	all, add, remove := r.labels("labels"), r.labels("add_labels"), r.labels("remove_labels")
-	if r.Has("labels") && (r.Has("add_labels") || r.Has("remove_labels")) {
-		r.Fail("labels", "replaces all labels: do not send add_labels or remove_labels with it.")
-	}
-	replaces := r.Has("labels")
-	return func(labels []string) []string {
-		if replaces {
-			return all
-		}
-		return parley.ChangeLabels(labels, add, remove)
-	}
-}
-
 // changeChannel changes the given fields. Settings are replaced as a whole: a missing one is reset.
 func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
 	name, settings, labels := r.OptionalText("name", 1, 60), r.settings(), r.labelChange()
@@ -209,9 +176,6 @@ func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
 	}, checkLabels, r.auditChannelChange(ctx))
 	return s.channelResponse(ctx, "Channel changed", c, err)
 }
-
-// checkLabels runs in the transaction that changes a channel.
-func checkLabels(_ *store.Tx, _, after parley.Channel) error { return parley.CheckLabels(after.Labels) }
 
 // checkChannel returns an error if the channel was deleted. It runs in the transaction that adds to the channel.
 func checkChannel(ctx context.Context, tx *store.Tx, c parley.Channel) error {
