@@ -1,5 +1,6 @@
 // Command runtests runs "go test" with its own arguments and prints progress while tests run: each package when
-// it ends, the output of what failed, and every few seconds which tests are running.
+// it ends, the output of what failed, every few seconds which tests are running, and the slowest ones at the end.
+// gotestsum does not replace it: it names a package or test only after it ended, and lists the slowest ones by a second command.
 //
 //	go run ./internal/tools/runtests [-C DIRECTORY] -timeout 30m ./...
 //
