@@ -206,10 +206,10 @@ func (c *cli) printRestored(where string, r app.Restored) {
 	say("Ended: console sessions %d, links to sign in or to pair %d, one-time codes %d, login links %d, requests without a response %d.",
 		e.Sessions, e.Tickets, e.Codes, e.LoginLinks, e.Keys)
 	for _, t := range e.Revoked {
-		say("Token %s (%s) stays revoked.", t.ID, ownerOf(t))
+		say("Token %s (%s) stays revoked.", t.ID, tokenOwner(t))
 	}
 	for _, t := range e.Lowered {
-		say("Token %s (%s) stays limited: role %s, expires %s.", t.ID, ownerOf(t), cmp.Or(t.Role, "-"), cmp.Or(when(t.ExpiresAt), "never"))
+		say("Token %s (%s) stays limited: role %s, expires %s.", t.ID, tokenOwner(t), cmp.Or(t.Role, "-"), cmp.Or(when(t.ExpiresAt), "never"))
 	}
 	for _, id := range e.Retired {
 		say("The signing key %s stays retired.", id)
@@ -221,7 +221,7 @@ func (c *cli) printRestored(where string, r app.Restored) {
 		say("The signing secret of %s stays the present one.", owner)
 	}
 	for _, t := range r.Back {
-		say("Token %s (%s) is valid again: the present database did not have it. To revoke it: parley token revoke %s", t.ID, ownerOf(t), t.ID)
+		say("Token %s (%s) is valid again: the present database did not have it. To revoke it: parley token revoke %s", t.ID, tokenOwner(t), t.ID)
 	}
 	if !r.Compared && len(e.Revoked) == 0 {
 		say("There was no database to compare with: tokens revoked and secrets rotated since the backup are as in the backup. " +
@@ -229,7 +229,7 @@ func (c *cli) printRestored(where string, r app.Restored) {
 	}
 }
 
-func ownerOf(t parley.Token) string {
+func tokenOwner(t parley.Token) string {
 	return strings.TrimSpace(strings.Join([]string{string(t.Kind), string(t.Channel), t.Name}, " "))
 }
 

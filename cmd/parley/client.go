@@ -128,7 +128,7 @@ func (c *cli) onChannel(ctx context.Context, code string) (*client.Client, error
 	if of.GlobalToken == "" || code != "" {
 		return cl, nil
 	}
-	_, err = defaultChannel(ctx, adminOf(of))
+	_, err = defaultChannel(ctx, newAdmin(of))
 	return cl, err
 }
 
@@ -151,13 +151,13 @@ func (c *cli) explain(ctx context.Context, cl *client.Client, err error) error {
 		return err
 	}
 	if running, ok := c.dir().Running(); ok && running.URL == cl.Base {
-		return explainNoChannel(ctx, adminOf(running), err, cl.Channel)
+		return explainNoChannel(ctx, newAdmin(running), err, cl.Channel)
 	}
 	return err
 }
 
-// adminOf is a client of the management API of a server on this machine.
-func adminOf(r app.Running) *client.Client {
+// newAdmin is a client of the management API of a server on this machine.
+func newAdmin(r app.Running) *client.Client {
 	return &client.Client{Base: r.URL, Token: r.AdminToken, HTTP: client.OfThisMachine()}
 }
 
@@ -214,7 +214,7 @@ func (c *cli) onRunning(ctx context.Context, running app.Running, do func(contex
 	if running.AdminToken == "" {
 		return fail(exitNotAllowed, "the server on %s (pid %d) is of another version than this program. Restart it", c.dir(), running.PID)
 	}
-	return do(ctx, adminOf(running))
+	return do(ctx, newAdmin(running))
 }
 
 func isNotFound(err error) bool { return hasCode(err, parley.NotFound) }
@@ -312,7 +312,7 @@ func fail(code exitCode, format string, args ...any) error {
 	return &failure{code, fmt.Errorf(format, args...)}
 }
 
-func exitCodeOf(err error) exitCode {
+func toExitCode(err error) exitCode {
 	if err == nil {
 		return exitDone
 	}
@@ -360,8 +360,8 @@ type errorDocument struct {
 	Errors  map[string][]string `json:"errors,omitempty"`
 }
 
-func errorDocumentOf(err error) errorDocument {
-	d := errorDocument{Code: errorCodes[exitCodeOf(err)], Message: sentence(err)}
+func toErrorDocument(err error) errorDocument {
+	d := errorDocument{Code: errorCodes[toExitCode(err)], Message: sentence(err)}
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		d.Code, d.Message, d.Errors = refused.Code, refused.Message, refused.Errors
 	}

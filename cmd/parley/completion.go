@@ -61,7 +61,7 @@ func (c *cli) entries(cmd *cobra.Command, kind, begun string) (all []entry) {
 		return nil
 	}
 	running, ok := c.dir().Running()
-	api := adminOf(running)
+	api := newAdmin(running)
 	if c.profile != "" {
 		if api, err = c.client(keyAdminToken, "", nil); err != nil {
 			return nil

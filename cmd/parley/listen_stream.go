@@ -34,7 +34,7 @@ func (e *stream) follow(ctx context.Context, on func(streamEvent) error) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case exitCodeOf(err) != exitUnreachable, first && !begun:
+		case toExitCode(err) != exitUnreachable, first && !begun:
 			return err
 		}
 		if begun {

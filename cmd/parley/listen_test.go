@@ -222,7 +222,7 @@ func TestStreamReconnects(t *testing.T) {
 		var got []string
 		e := &stream{cli: c, client: cl}
 		err := e.follow(t.Context(), func(h streamEvent) error { got = append(got, string(h.ID)); return nil })
-		if exitCodeOf(err) != exitNotAllowed {
+		if toExitCode(err) != exitNotAllowed {
 			t.Errorf("it ended with %v", err)
 		}
 		if want := []string{madeUpID(1), madeUpID(2), madeUpID(3)}; !slices.Equal(got, want) {
@@ -250,7 +250,7 @@ func TestStreamTimeout(t *testing.T) {
 		c := &cli{err: io.Discard, set: &settings{values: map[string]settingValue{keyURL: {text: "http://parley"}}}}
 		began := time.Now()
 		err := (&stream{cli: c, client: cl}).follow(t.Context(), func(streamEvent) error { return nil })
-		if took := time.Since(began); exitCodeOf(err) != exitNotAllowed || took != streamTimeout+reconnectDelay {
+		if took := time.Since(began); toExitCode(err) != exitNotAllowed || took != streamTimeout+reconnectDelay {
 			t.Errorf("it ended with %v after %s", err, took)
 		}
 	})

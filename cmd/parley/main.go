@@ -39,11 +39,11 @@ func run(ctx context.Context, c *cli, args []string) exitCode {
 	} else {
 		err = errors.Join(root.ExecuteContext(ctx), c.helpErr)
 	}
-	code := exitCodeOf(err)
+	code := toExitCode(err)
 	switch {
 	case err == nil:
 	case c.json || slices.Contains(args, "--json"): // a wrong flag before it ends the parsing
-		line, _ := json.Marshal(errorDocumentOf(err)) // of texts only
+		line, _ := json.Marshal(toErrorDocument(err)) // of texts only
 		fmt.Fprintf(c.err, "%s\n", line)
 	case code == exitInterrupted:
 		fmt.Fprintln(c.err, "parley: interrupted")

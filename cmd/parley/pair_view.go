@@ -97,7 +97,7 @@ func (p *pairer) printStep(s *pairStep) error {
 }
 
 func (p *pairer) writePicture(s *pairStep) error {
-	picture, err := pngOf(s.QR)
+	picture, err := toPNG(s.QR)
 	if err == nil {
 		err = writePrivate(p.flags.png, picture)
 	}
@@ -245,7 +245,7 @@ func oneIf(on bool) int {
 
 const pngScale = 8
 
-func pngOf(rows []string) ([]byte, error) {
+func toPNG(rows []string) ([]byte, error) {
 	size := len(rows) + 2*quietZone
 	picture := image.NewPaletted(image.Rect(0, 0, size*pngScale, size*pngScale), color.Palette{color.White, color.Black})
 	for y := range size * pngScale {

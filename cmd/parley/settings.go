@@ -312,7 +312,7 @@ func (s *settings) addFile() error {
 		if !ok {
 			return fail(exitUsage, "%s: there is no setting %q.%s", path, key, didYouMean(key, settingKeys()))
 		}
-		text, err := textOf(known, raw)
+		text, err := toText(known, raw)
 		if err != nil {
 			return fail(exitUsage, "%s: %s %w", path, key, err)
 		}
@@ -323,8 +323,8 @@ func (s *settings) addFile() error {
 	return nil
 }
 
-// textOf converts a value of the configuration file to text, if it is of the setting's kind.
-func textOf(known setting, raw any) (string, error) {
+// toText converts a value of the configuration file to text, if it is of the setting's kind.
+func toText(known setting, raw any) (string, error) {
 	switch v := raw.(type) {
 	case string:
 		if known.kind == oneText {

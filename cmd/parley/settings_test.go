@@ -63,14 +63,14 @@ func TestSettingsReject(t *testing.T) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "parley.toml"), c.toml)
 		_, err := loadSettings(flags(t, nil), lookup(map[string]string{"PARLEY_DATA": dir}))
-		if err == nil || !strings.Contains(err.Error(), c.want) || exitCodeOf(err) != exitUsage {
-			t.Errorf("%s: %v (exit %d), want exit 2 and %q", c.toml, err, exitCodeOf(err), c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || toExitCode(err) != exitUsage {
+			t.Errorf("%s: %v (exit %d), want exit 2 and %q", c.toml, err, toExitCode(err), c.want)
 		}
 	}
-	if _, err := loadSettings(flags(t, nil), lookup(map[string]string{"PARLEY_CONFIG": "/nowhere.toml"})); exitCodeOf(err) != exitUsage {
+	if _, err := loadSettings(flags(t, nil), lookup(map[string]string{"PARLEY_CONFIG": "/nowhere.toml"})); toExitCode(err) != exitUsage {
 		t.Errorf("a file that was asked for and is not there: %v", err)
 	}
-	if _, err := loadSettings(flags(t, nil), lookup(map[string]string{"PARLEY_BEHIND_PROXY": "perhaps"})); exitCodeOf(err) != exitUsage {
+	if _, err := loadSettings(flags(t, nil), lookup(map[string]string{"PARLEY_BEHIND_PROXY": "perhaps"})); toExitCode(err) != exitUsage {
 		t.Errorf("behind_proxy=perhaps: %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestSettingsLimits(t *testing.T) {
 		t.Errorf("unlimited: %+v, %v", set, err)
 	}
 	for _, bad := range []string{"-1", "1.5", "many", "99999999999"} {
-		if _, err := config(map[string]string{"PARLEY_OTP_PREFIX_PER_HOUR": bad}); err == nil || exitCodeOf(err) != exitUsage {
+		if _, err := config(map[string]string{"PARLEY_OTP_PREFIX_PER_HOUR": bad}); err == nil || toExitCode(err) != exitUsage {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

@@ -36,7 +36,7 @@ type auditedMessage struct {
 // that it is about. The log has no text and no number.
 func (r *request) auditMessages(ctx context.Context, tx *store.Tx, ms []parley.Message) error {
 	for i := range ms {
-		object := string(cmp.Or(targetOf(ms[i].Content).ID, ms[i].ID))
+		object := string(cmp.Or(toTarget(ms[i].Content).ID, ms[i].ID))
 		after := auditedMessage{ms[i].Channel, ms[i].Content.Kind()}
 		if err := r.auditTx(ctx, tx, change{object: object, after: after}); err != nil {
 			return err
@@ -45,8 +45,8 @@ func (r *request) auditMessages(ctx context.Context, tx *store.Tx, ms []parley.M
 	return nil
 }
 
-// targetOf returns the message that an operation is about; without an id: none.
-func targetOf(c parley.Content) parley.MessageRef {
+// toTarget returns the message that an operation is about; without an id: none.
+func toTarget(c parley.Content) parley.MessageRef {
 	switch c := c.(type) {
 	case parley.Reaction:
 		return c.Target
@@ -131,11 +131,11 @@ func (r *request) tokenID() parley.TokenID {
 
 // changedFields returns the fields of two objects that differ, as JSON.
 func changedFields(before, after any) (old, new json.RawMessage, err error) {
-	was, err := fieldsOf(before)
+	was, err := toFields(before)
 	if err != nil {
 		return nil, nil, err
 	}
-	is, err := fieldsOf(after)
+	is, err := toFields(after)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,7 +148,7 @@ func changedFields(before, after any) (old, new json.RawMessage, err error) {
 	return encodeFields(was), encodeFields(is), nil
 }
 
-func fieldsOf(object any) (fields map[string]json.RawMessage, err error) {
+func toFields(object any) (fields map[string]json.RawMessage, err error) {
 	if object == nil {
 		return nil, nil
 	}
@@ -253,7 +253,7 @@ func (r *request) auditRow(e parley.AuditEntry) auditRow {
 	if !r.token.Role.Includes(parley.Operator) {
 		e.Before, e.After = withShortURL(e.Before), withShortURL(e.After)
 	}
-	return auditOf(e)
+	return toAuditRow(e)
 }
 
 func withShortURL(changed json.RawMessage) json.RawMessage {
@@ -266,7 +266,7 @@ func withShortURL(changed json.RawMessage) json.RawMessage {
 	return encodeFields(fields)
 }
 
-func auditOf(e parley.AuditEntry) auditRow {
+func toAuditRow(e parley.AuditEntry) auditRow {
 	return auditRow{e.Seq, parley.Stamp(e.At), e.Actor.Kind, e.Actor.ID, e.Actor.Name, e.Actor.Role, e.Action, textOrNil(e.Object),
 		textOrNil(e.Address), e.Request, e.Before, e.After}
 }

@@ -71,7 +71,7 @@ const (
 // have sent the whole body, and would see a closed connection. Strangers get what the HTTP server does by itself.
 func (r *request) readRest(w http.ResponseWriter) func() {
 	hr, control := r.http, http.NewResponseController(w)
-	waits := headerOf(hr.Header, "Expect") != "" // the answer keeps the body from being sent
+	waits := readHeader(hr.Header, "Expect") != "" // the answer keeps the body from being sent
 	if r.token.ID == "" || hr.ProtoMajor != 1 || hr.Body == nil || hr.Body == http.NoBody || waits || control.EnableFullDuplex() != nil {
 		return func() {}
 	}
@@ -138,18 +138,18 @@ func checkType(h http.Header, sent []byte) error {
 	if len(sent) == 0 {
 		return parley.Errorf(parley.BadRequest, "The body is empty. Send a JSON object with the header Content-Type: application/json.")
 	}
-	kind, _, _ := strings.Cut(headerOf(h, "Content-Type"), ";")
+	kind, _, _ := strings.Cut(readHeader(h, "Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
 		return parley.Errorf(parley.BadRequest, "The body must be JSON. Send it with the header Content-Type: application/json.")
 	}
-	if coding := headerOf(h, "Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+	if coding := readHeader(h, "Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return parley.Errorf(parley.BadRequest, "The body must not be compressed. Send it without the header Content-Encoding.")
 	}
 	return nil
 }
 
-// headerOf is h.Get for a key in its canonical spelling, without the work of making it so.
-func headerOf(h http.Header, key string) string {
+// readHeader is h.Get for a key in its canonical spelling, without the work of making it so.
+func readHeader(h http.Header, key string) string {
 	if values := h[key]; len(values) > 0 {
 		return values[0]
 	}

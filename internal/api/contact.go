@@ -26,7 +26,7 @@ type contactDetail struct {
 	OnNetwork  bool    `json:"on_network"`
 }
 
-func rowOf(c parley.Contact) contactRow {
+func toContactRow(c parley.Contact) contactRow {
 	return contactRow{
 		ID: c.ID, ContactID: c.ID, Name: c.Name, Number: c.ID.Number(),
 		IsBusiness: c.IsBusiness, IsBlocked: c.IsBlocked, LastSeenAt: stampOrNil(c.LastSeenAt),
@@ -40,7 +40,7 @@ func (s *server) contacts(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	contacts, total, err := directory.Contacts(ctx, page)
-	return okPage(mapped(contacts, rowOf), page, total), err
+	return okPage(mapped(contacts, toContactRow), page, total), err
 }
 
 // directory returns the session of the channel, or an error if a field is wrong.
@@ -78,7 +78,7 @@ func (s *server) ownSpelling(ctx context.Context, channel parley.ChannelCode, as
 func (s *server) contactInfo(ctx context.Context, r *request) (any, error) {
 	c, err := s.askContact(ctx, r)
 	picture := textOrNil(c.PictureURL)
-	detail := contactDetail{contactRow: rowOf(c), About: c.About, PictureURL: picture, ProfileURL: picture, OnNetwork: c.OnNetwork}
+	detail := contactDetail{contactRow: toContactRow(c), About: c.About, PictureURL: picture, ProfileURL: picture, OnNetwork: c.OnNetwork}
 	return ok("OK", detail), err
 }
 

@@ -60,7 +60,7 @@ func (rt *route) openStream(ctx context.Context, r *request) (response, error) {
 }
 
 func (rt *route) readStream(ctx context.Context, r *request) (asked streamRequest, err error) {
-	if asked.filter.Channel, err = rt.channelOf(ctx, r); err != nil {
+	if asked.filter.Channel, err = rt.streamChannel(ctx, r); err != nil {
 		return asked, err
 	}
 	if asked.filter.Types, err = r.eventTypes(); err != nil {
@@ -84,8 +84,8 @@ func (rt *route) readStream(ctx context.Context, r *request) (asked streamReques
 	return asked, err
 }
 
-// channelOf returns the channel that a stream is limited to; empty: all channels.
-func (s *server) channelOf(ctx context.Context, r *request) (parley.ChannelCode, error) {
+// streamChannel returns the channel that a stream is limited to; empty: all channels.
+func (s *server) streamChannel(ctx context.Context, r *request) (parley.ChannelCode, error) {
 	only := r.channel.Code
 	named := parley.ChannelCode(r.OptionalText("channel", 1, 100))
 	if named == "" || named == only {
@@ -242,7 +242,7 @@ func (rt *route) lostAccess(ctx context.Context, r *request) string {
 
 // recentEvents lists what happened, newest first. One call scans a bounded number of rows.
 func (s *server) recentEvents(ctx context.Context, r *request) (any, error) {
-	channel, err := s.channelOf(ctx, r)
+	channel, err := s.streamChannel(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type groupActions struct {
 	CanAddMember bool `json:"can_add_member"`
 }
 
-func groupOf(g parley.Group) groupRow {
+func toGroupRow(g parley.Group) groupRow {
 	return groupRow{
 		ID: g.ID, Name: g.Name, CreatedAt: parley.Stamp(g.CreatedAt), Owner: g.Owner, Restricted: g.Restricted,
 		IsCommunity: g.IsCommunity, IsOwner: g.IsOwner, ParticipantCount: g.ParticipantCount,
@@ -42,7 +42,7 @@ func (s *server) groups(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	groups, total, err := session.Groups(ctx, page)
-	return okPage(mapped(groups, groupOf), page, total), err
+	return okPage(mapped(groups, toGroupRow), page, total), err
 }
 
 // groupSession returns the session of the channel, or an error if a field is wrong.
@@ -77,7 +77,7 @@ func (s *server) createGroup(ctx context.Context, r *request) (any, error) {
 	if err != nil && network.ClassOf(err) != network.Unknown {
 		err = errors.Join(err, s.removeKey(ctx, r))
 	}
-	return ok("Group created", groupOf(g)), err
+	return ok("Group created", toGroupRow(g)), err
 }
 
 // readMembers reads the field participants: contact ids, or objects with one.

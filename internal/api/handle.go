@@ -301,7 +301,7 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	if err := rt.readFields(r); err != nil {
 		return a, err
 	}
-	r.prefer = preferenceOf(r.http.Header)
+	r.prefer = readPreference(r.http.Header)
 	a, err = rt.idempotent(ctx, r)
 	if r.channel.Code != "" && errors.Is(err, gateway.ErrChannelNotFound) { // deleted meanwhile
 		err = parley.Errorf(parley.BadRequest, "Channel %s no longer exists.", r.channel.Code)

@@ -55,7 +55,7 @@ type hop struct {
 
 // newHop describes a request for another node.
 func (s *server) newHop(r *request, to int64) hop {
-	h := hop{To: to, Nonce: make([]byte, nonceSize), Sent: s.config.Cluster.Now().Unix(), Body: hashOf(r.body.Bytes()),
+	h := hop{To: to, Nonce: make([]byte, nonceSize), Sent: s.config.Cluster.Now().Unix(), Body: bodyHash(r.body.Bytes()),
 		From: s.addressOf(r.http).String(), Base: s.baseURL(r.http), Ticket: r.ticket}
 	if r.token.Kind != console {
 		h.Token = r.token.ID
@@ -64,7 +64,7 @@ func (s *server) newHop(r *request, to int64) hop {
 	return h
 }
 
-func hashOf(body []byte) []byte {
+func bodyHash(body []byte) []byte {
 	sum := sha256.Sum256(body)
 	return sum[:]
 }
@@ -133,7 +133,7 @@ func (s *hopSigner) receive(hr *http.Request, self int64, now time.Time) (h hop,
 		return h, nil, errStaleHop
 	}
 	body, err = io.ReadAll(io.LimitReader(hr.Body, maxCall+1))
-	if err != nil || !bytes.Equal(hashOf(body), h.Body) {
+	if err != nil || !bytes.Equal(bodyHash(body), h.Body) {
 		return h, nil, errNoHop
 	}
 	if !s.seen.add([nonceSize]byte(h.Nonce)) {
@@ -144,7 +144,7 @@ func (s *hopSigner) receive(hr *http.Request, self int64, now time.Time) (h hop,
 
 // verify returns the hop of a request, if a node signed it.
 func (s *hopSigner) verify(hr *http.Request) (h hop, err error) {
-	parts := strings.Split(headerOf(hr.Header, hopHeader), ".")
+	parts := strings.Split(readHeader(hr.Header, hopHeader), ".")
 	encoded, signatures := parts[0], parts[1:]
 	if !slices.ContainsFunc(s.keys, func(key []byte) bool {
 		right := []byte(signHop(key, hr.Method, hr.RequestURI, hr.Header, encoded))
@@ -221,19 +221,19 @@ func asReceived(hr *http.Request, h hop, body []byte) *http.Request {
 	return hr
 }
 
-func hopOf(ctx context.Context) (h hop, forwarded bool) {
+func hopFrom(ctx context.Context) (h hop, forwarded bool) {
 	h, forwarded = ctx.Value(hopKey{}).(hop)
 	return h, forwarded
 }
 
 // IsForwarded reports whether another node received the request, and checked where it comes from.
 func IsForwarded(ctx context.Context) bool {
-	_, forwarded := hopOf(ctx)
+	_, forwarded := hopFrom(ctx)
 	return forwarded
 }
 
 // ForwardedTicket is the hash of the ticket that another node received with the request; nil: none.
 func ForwardedTicket(ctx context.Context) []byte {
-	h, _ := hopOf(ctx)
+	h, _ := hopFrom(ctx)
 	return h.Ticket
 }

@@ -34,7 +34,7 @@ func forwarded(e *env, h hop) *http.Request {
 const hopBody = `{"contact_id":"6281234567890@c.us"}`
 
 func validHop() hop {
-	return hop{To: 7, Nonce: []byte("0123456789abcdef"), Sent: time.Now().Unix(), Body: hashOf([]byte(hopBody)), From: "192.0.2.7",
+	return hop{To: 7, Nonce: []byte("0123456789abcdef"), Sent: time.Now().Unix(), Body: bodyHash([]byte(hopBody)), From: "192.0.2.7",
 		Token: "tok_1"}
 }
 
@@ -191,7 +191,7 @@ func TestIdentityOfForwardedRequests(t *testing.T) {
 		nonce := make([]byte, nonceSize)
 		nonce[0] = n
 		(&hopSigner{keys: e.config.Keyring.Derive("requests between nodes")}).sign(hr,
-			hop{To: 7, Nonce: nonce, Sent: time.Now().Unix(), Body: hashOf(nil), Token: id})
+			hop{To: 7, Nonce: nonce, Sent: time.Now().Unix(), Body: bodyHash(nil), Token: id})
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, hr)
 		return w.Code

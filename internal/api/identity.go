@@ -39,7 +39,7 @@ const challenge = `Bearer realm="parley"`
 // authenticate verifies the token before it counts anything, so that failures of others at the same address
 // never refuse a valid one.
 func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Token, error) {
-	if h, forwarded := hopOf(ctx); forwarded {
+	if h, forwarded := hopFrom(ctx); forwarded {
 		known, err := s.config.Tokens.ByID(ctx, h.Token)
 		if parley.IsUnauthenticated(err) {
 			err = challenged(err, true)
@@ -153,7 +153,7 @@ func (rt *route) permitKind(token parley.Token, hr *http.Request) error {
 	case rt.access == ofAdmin && token.Kind != parley.AdminToken:
 		sentence = "The management API needs an admin token."
 	case (rt.access == ofChannel || rt.access == ofAny || rt.access == ofEvery) && token.Kind == parley.ChannelToken:
-		named := headerOf(hr.Header, "X-Channel")
+		named := readHeader(hr.Header, "X-Channel")
 		if named == "" || named == string(token.Channel) {
 			return nil
 		}
@@ -172,7 +172,7 @@ func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 	if len(r.http.Header["X-Channel"]) > 1 {
 		return parley.Errorf(parley.BadRequest, "The header X-Channel was sent several times. Send it once.")
 	}
-	named := headerOf(r.http.Header, "X-Channel")
+	named := readHeader(r.http.Header, "X-Channel")
 	var err error
 	switch {
 	case (rt.access == ofChannel || rt.access == ofAny) && r.token.Kind == parley.ChannelToken:
@@ -315,7 +315,7 @@ func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) (parley.T
 		session, err := rt.checkSession(ctx, hr)
 		return parley.Token{Role: session.Role}, err
 	}
-	if h, forwarded := hopOf(ctx); forwarded {
+	if h, forwarded := hopFrom(ctx); forwarded {
 		return rt.config.Tokens.ByID(ctx, h.Token)
 	}
 	raw, _ := bearer(hr.Header)

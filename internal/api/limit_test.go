@@ -140,7 +140,7 @@ func TestTokenLimitIsTold(t *testing.T) {
 	for _, left := range []string{"3", "2", "1", "0"} {
 		r := e.call("GET", "/api/channel/health", e.main, nil)
 		r.want(t, 200)
-		policy, limit := listOf(t, r.Header.Get("RateLimit-Policy")), listOf(t, r.Header.Get("RateLimit"))
+		policy, limit := toList(t, r.Header.Get("RateLimit-Policy")), toList(t, r.Header.Get("RateLimit"))
 		if len(policy) != 1 || policy[0].name != "api" || policy[0].params["q"] != "4" || policy[0].params["w"] != "2" {
 			t.Errorf("policy %s", r.Header.Get("RateLimit-Policy"))
 		}
@@ -195,7 +195,7 @@ func TestOnlyTheTightestIsTold(t *testing.T) {
 	if a := refusal(err); fmt.Sprint(a.header) != `[{Retry-After 90} {RateLimit-Policy "refused";q=5} {RateLimit "refused";r=0;t=90}]` {
 		t.Errorf("the header is %v", a.header)
 	}
-	if _, ok := quotaOf(errors.New("something else")); ok {
+	if _, ok := toQuota(errors.New("something else")); ok {
 		t.Error("any error is a limit")
 	}
 }
@@ -206,8 +206,8 @@ type item struct {
 	params map[string]string
 }
 
-// listOf reads a header field as RFC 9651 has lists of strings with parameters, and takes nothing else.
-func listOf(t testing.TB, text string) (items []item) {
+// toList reads a header field as RFC 9651 has lists of strings with parameters, and takes nothing else.
+func toList(t testing.TB, text string) (items []item) {
 	t.Helper()
 	rest := text
 	eat := func(form string) string {
@@ -250,7 +250,7 @@ func TestFieldsAreStructured(t *testing.T) {
 		codeQuota(parley.OTPGuesses.Of(nil)),
 	} {
 		fields := quotaFields(q)
-		policy, limit := listOf(t, fields[0].value), listOf(t, fields[1].value)
+		policy, limit := toList(t, fields[0].value), toList(t, fields[1].value)
 		if len(policy) != 1 || len(limit) != 1 || policy[0].name != q.Name || limit[0].name != q.Name {
 			t.Fatalf("%v", fields)
 		}

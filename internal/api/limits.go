@@ -29,8 +29,8 @@ func quotaFields(q limit.Quota) []field {
 	return []field{{"RateLimit-Policy", policy}, {"RateLimit", left}}
 }
 
-// quotaOf returns the limit that an error is about. Failed authentications show none, to give guessers no hint.
-func quotaOf(err error) (limit.Quota, bool) {
+// toQuota returns the limit that an error is about. Failed authentications show none, to give guessers no hint.
+func toQuota(err error) (limit.Quota, bool) {
 	if e, ok := errors.AsType[*limit.Error](err); ok {
 		return e.Quota, true
 	}

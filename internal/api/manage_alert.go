@@ -54,10 +54,10 @@ type alertsData struct {
 	Alerts []alertRow     `json:"alerts"`
 }
 
-func alertRuleOf(a parley.AlertRule) alertRuleRow {
+func toAlertRule(a parley.AlertRule) alertRuleRow {
 	row := alertRuleRow{
 		ID: a.ID, Name: a.Name, Kind: a.Kind, Channel: textOrNil(a.Channel), URL: textOrNil(a.URL), Via: textOrNil(a.Via),
-		ContactID: textOrNil(a.Contact), Enabled: a.Enabled, Warning: warningOf(a.URL), CreatedAt: parley.Stamp(a.CreatedAt),
+		ContactID: textOrNil(a.Contact), Enabled: a.Enabled, Warning: addressWarning(a.URL), CreatedAt: parley.Stamp(a.CreatedAt),
 	}
 	if a.Kind == parley.AlertFailingSends {
 		row.Share, row.WindowMinutes = new(a.Share), new(int(a.Window/time.Minute))
@@ -70,7 +70,7 @@ func alertRuleOf(a parley.AlertRule) alertRuleRow {
 
 // alertRule is a rule as the caller may see it.
 func (r *request) alertRule(a parley.AlertRule) alertRuleRow {
-	row := alertRuleOf(a)
+	row := toAlertRule(a)
 	row.URL = textOrNil(r.shownAddress(a.URL))
 	return row
 }
@@ -78,7 +78,7 @@ func (r *request) alertRule(a parley.AlertRule) alertRuleRow {
 // auditAlert is a rule as the audit log shows it.
 func auditAlert(a parley.AlertRule) alertRuleRow {
 	a.URL = withoutSecrets(a.URL)
-	return alertRuleOf(a)
+	return toAlertRule(a)
 }
 
 func (s *server) listAlerts(ctx context.Context, r *request) (any, error) {
@@ -170,11 +170,11 @@ func (s *server) createAlert(ctx context.Context, r *request) (any, error) {
 			secret = &made
 		}
 		// The stored response must not contain the secret.
-		before := ok("The alert rule already exists. Its secret was shown once.", newAlertRule{alertRuleOf(rule), nil})
+		before := ok("The alert rule already exists. Its secret was shown once.", newAlertRule{toAlertRule(rule), nil})
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(rule.ID), after: auditAlert(rule)}),
 			r.storeKey(ctx, tx, http.StatusCreated, before))
 	})
-	return ok("Alert rule created", newAlertRule{alertRuleOf(rule), secret}), err
+	return ok("Alert rule created", newAlertRule{toAlertRule(rule), secret}), err
 }
 
 func (r *request) alertID() parley.AlertRuleID { return parley.AlertRuleID(r.http.PathValue("id")) }
@@ -198,7 +198,7 @@ func (s *server) replaceAlert(ctx context.Context, r *request) (any, error) {
 		return errors.Join(tx.SetAlertRule(ctx, rule),
 			r.auditTx(ctx, tx, change{object: string(rule.ID), before: auditAlert(old), after: auditAlert(rule)}))
 	})
-	return ok("Alert rule changed", alertRuleOf(rule)), notFoundAs(err, errNoAlert)
+	return ok("Alert rule changed", toAlertRule(rule)), notFoundAs(err, errNoAlert)
 }
 
 func (s *server) deleteAlert(ctx context.Context, r *request) (any, error) {

@@ -39,7 +39,7 @@ type channelRow struct {
 	Faults          int     `json:"faults"` // of the simulated network, waiting for a send
 }
 
-func channelOf(c parley.Channel) channelRow {
+func toChannelRow(c parley.Channel) channelRow {
 	row := channelRow{
 		Code: c.Code, Name: c.Name, Network: c.Network, Number: c.Number,
 		Status: c.State.Status, Reason: c.State.Reason, Since: stampOrNil(c.State.Since),
@@ -54,16 +54,16 @@ func channelOf(c parley.Channel) channelRow {
 }
 
 func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) channelRow {
-	row := channelOf(c)
+	row := toChannelRow(c)
 	if c.Network == parley.Sandbox {
 		row.Faults = s.config.Sandbox.WaitingFaults(c.Code)
 	}
 	row.RestrictedUntil = stampOrNil(s.config.Gateway.RestrictedUntil(c.Code))
 	if e, known := s.config.Gateway.Evidence(c.Code); known {
-		row.Evidence = evidenceOf(e)
+		row.Evidence = toEvidence(e)
 	}
 	if p, known := s.config.Gateway.Pairing(c.Code); known {
-		row.Pairing = pairingOf(p)
+		row.Pairing = toPairing(p)
 	}
 	row.Waiting = s.config.Gateway.QueueDepth(c.Code)
 	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(activity.ReceivedAt), stampOrNil(activity.ConfirmedAt)
@@ -117,7 +117,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	const sentence = "Channel created"
 	c, err = s.config.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.Code), after: auditChannel(stored)}),
-			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored))))
+			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, toChannelRow(stored))))
 	})
 	r.accepted, r.replaces = err == nil, true // the response says more once the channel has started
 	return s.channelResponse(ctx, sentence, c, err)

@@ -254,7 +254,7 @@ func (s *server) addChatContent(ctx context.Context, row *chatMessage, m *parley
 		if err != nil {
 			return fmt.Errorf("votes of a poll: %w", err)
 		}
-		row.Poll = pollOf(c, lastVotes(events))
+		row.Poll = toPoll(c, lastVotes(events))
 	}
 	return nil
 }

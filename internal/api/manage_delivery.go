@@ -55,7 +55,7 @@ type deliveryRequest struct {
 	Headers map[string]string `json:"headers"`
 }
 
-func deliveryOf(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
+func toDeliveryRow(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Webhook: textOrNil(d.Webhook), URL: d.URL, EventID: d.EventID, Type: d.Type, Channel: d.Channel,
 		ContactID: textOrNil(d.Chat), State: d.State.String(), Attempts: d.Attempts, CreatedAt: parley.Stamp(d.CreatedAt),
@@ -72,7 +72,7 @@ func deliveryOf(d parley.Delivery, webhooks map[parley.WebhookID]string) deliver
 
 // deliveryRow is a delivery as the caller may see it.
 func (r *request) deliveryRow(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
-	row := deliveryOf(d, webhooks)
+	row := toDeliveryRow(d, webhooks)
 	row.URL = r.shownAddress(row.URL)
 	return row
 }
@@ -254,7 +254,7 @@ func (s *server) retryDelivery(ctx context.Context, r *request) (any, error) {
 		return nil, notFoundAs(err, errNoDelivery)
 	}
 	addresses, err := s.addresses(ctx)
-	return ok("Retrying now", deliveryOf(d, addresses)), err
+	return ok("Retrying now", toDeliveryRow(d, addresses)), err
 }
 
 type retryData struct {

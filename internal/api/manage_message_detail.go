@@ -69,7 +69,7 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	}
 	d := messageDetail{
 		messageRow: s.messageRow(&m, s.newNameFinder().name(ctx, m.Channel, cmp.Or(m.Author, m.Chat))),
-		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo),
+		Timeline:   toTimeline(&m, events), ReplyTo: textOrNil(m.ReplyTo),
 	}
 	if err := s.config.Store.AddQuoted(ctx, &m); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	return ok("OK", operatorDetail{d, deliveries, textOrNil(m.IdempotencyKey), senders[m.ID]}), err
 }
 
-// timelineOf lists the statuses and edits of a message, from acceptance until now. Purged events are missing in between.
-func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
+// toTimeline lists the statuses and edits of a message, from acceptance until now. Purged events are missing in between.
+func toTimeline(m *parley.Message, events []parley.Event) []statusAt {
 	first := parley.Pending
 	if !m.FromMe {
 		first = parley.Received
@@ -119,12 +119,12 @@ func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley
 	}
 	d.Quoted, d.Location, d.Contacts = view.Quoted, view.Location, view.Contacts
 	if c, ok := m.Content.(parley.Poll); ok && len(c.Options) > 0 {
-		d.Poll = pollOf(c, lastVotes(events))
+		d.Poll = toPoll(c, lastVotes(events))
 	}
 }
 
-// pollOf counts the votes, each of which lists the options that somebody chose.
-func pollOf(c parley.Poll, votes [][]string) *messagePoll {
+// toPoll counts the votes, each of which lists the options that somebody chose.
+func toPoll(c parley.Poll, votes [][]string) *messagePoll {
 	p := &messagePoll{Title: c.Title, Multiple: c.Multiple}
 	for _, name := range c.Options {
 		count := 0

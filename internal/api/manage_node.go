@@ -27,7 +27,7 @@ type nodeRow struct {
 	ExpiresAt string    `json:"expires_at"`
 }
 
-func nodeOf(n cluster.Node) nodeRow {
+func toNodeRow(n cluster.Node) nodeRow {
 	state := nodeServing
 	if n.Draining {
 		state = nodeDraining
@@ -47,7 +47,7 @@ func (s *server) isNode() bool {
 // listNodes returns an empty list if the database is a file.
 func (s *server) listNodes(ctx context.Context, _ *request) (any, error) {
 	nodes, err := s.config.Cluster.Nodes(ctx)
-	return ok("OK", mapped(nodes, nodeOf)), err
+	return ok("OK", mapped(nodes, toNodeRow)), err
 }
 
 var (
@@ -70,7 +70,7 @@ func (s *server) drainNode(ctx context.Context, r *request) (any, error) {
 		err = errNoNode
 	}
 	node.Draining = true
-	return ok("The node hands its channels over to other nodes.", nodeOf(node)), err
+	return ok("The node hands its channels over to other nodes.", toNodeRow(node)), err
 }
 
 func (s *server) nodeToDrain(ctx context.Context, id string) (node cluster.Node, err error) {

@@ -60,7 +60,7 @@ func (s *server) readOverview(ctx context.Context, r *request) (any, error) {
 	}
 	found := doctor.Attention(s.config.Program.Attention(ctx))
 	data.Problems, data.Warnings = doctor.CountLevels(found)
-	data.Needs = needsOf(found, channel)
+	data.Needs = toNeeds(found, channel)
 	data.Queue, err = s.queues(ctx, channels)
 	data.Waiting = data.Queue.Leaving + data.Queue.Stuck
 	return ok("OK", data), err
@@ -71,8 +71,8 @@ const (
 	maxAlike = 10  // of one code: hundreds of channels with one problem must not hide another problem
 )
 
-// needsOf lists the worst findings: all, or those of a channel and of no channel.
-func needsOf(found []doctor.Finding, channel parley.ChannelCode) []need {
+// toNeeds lists the worst findings: all, or those of a channel and of no channel.
+func toNeeds(found []doctor.Finding, channel parley.ChannelCode) []need {
 	alike := map[string]int{}
 	list := []need{}
 	for _, f := range found {
@@ -81,7 +81,7 @@ func needsOf(found []doctor.Finding, channel parley.ChannelCode) []need {
 		}
 		alike[f.Code]++
 		if f.Code == "" || alike[f.Code] <= maxAlike {
-			list = append(list, needOf(f))
+			list = append(list, toNeed(f))
 		}
 	}
 	list = list[:min(len(list), maxNeeds)]
@@ -116,7 +116,7 @@ type needAction struct {
 	HREF  string `json:"href"`
 }
 
-func needOf(f doctor.Finding) need {
+func toNeed(f doctor.Finding) need {
 	kind, _, _ := strings.Cut(f.Check, " ")
 	return need{Kind: kind, Code: f.Code, Severity: f.Level, Channel: textOrNil(f.Channel), Webhook: textOrNil(f.Webhook),
 		URL: textOrNil(f.URL), Sentence: f.Text(), Remedy: f.Remedy,

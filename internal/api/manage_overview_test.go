@@ -39,7 +39,7 @@ func TestNeedsOfMany(t *testing.T) {
 	data := doctor.Finding{Check: "data"}
 	found = append(found, doctor.Finding{Check: "webhook", Code: "webhook_failing"}, data, data)
 	found = slices.Insert(found, 200, doctor.Finding{Check: "channel b", Channel: "b", Code: "channel_logged_out"})
-	needs := needsOf(found, "")
+	needs := toNeeds(found, "")
 	if len(needs) != maxAlike+3 {
 		t.Fatalf("%d needs", len(needs))
 	}
@@ -48,7 +48,7 @@ func TestNeedsOfMany(t *testing.T) {
 			t.Errorf("need %d: %d alike, want %d", i, got, want)
 		}
 	}
-	if of := needsOf(found, "b"); len(of) != 4 || *of[0].Channel != "b" || of[0].Alike != 1 {
+	if of := toNeeds(found, "b"); len(of) != 4 || *of[0].Channel != "b" || of[0].Alike != 1 {
 		t.Errorf("of one channel: %+v", of)
 	}
 }
@@ -66,7 +66,7 @@ func TestEveryNeedHasAnAction(t *testing.T) {
 		{doctor.Finding{Check: "nodes"}, "nodes", "/console/nodes"},
 		{doctor.Finding{Check: "data"}, "checks", "/console/?checks=1"},
 	} {
-		if got := needOf(test.finding).Action; got.Name != test.name || got.HREF != test.href || got.Label == "" {
+		if got := toNeed(test.finding).Action; got.Name != test.name || got.HREF != test.href || got.Label == "" {
 			t.Errorf("%+v: %+v", test.finding, got)
 		}
 	}

@@ -32,7 +32,7 @@ type chartSums struct {
 	Webhooks     stats.Attempts               `json:"webhooks"`
 }
 
-func sumsOf(s stats.Sums) chartSums {
+func toSums(s stats.Sums) chartSums {
 	return chartSums{s.Counts, s.FailedBy, s.ToSent, s.ToDelivered, s.Codes, s.Webhooks}
 }
 
@@ -51,6 +51,6 @@ func (s *server) readStats(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	chart, err := stats.ReadChart(ctx, s.config.Store, span, channel, webhook, time.Now())
-	points := mapped(chart.Points, func(p stats.Point) chartPoint { return chartPoint{parley.Stamp(p.At), sumsOf(p.Sums)} })
-	return ok("OK", chartData{span.Name, int(span.Step.Seconds()), parley.Stamp(chart.From), points, sumsOf(chart.Total)}), err
+	points := mapped(chart.Points, func(p stats.Point) chartPoint { return chartPoint{parley.Stamp(p.At), toSums(p.Sums)} })
+	return ok("OK", chartData{span.Name, int(span.Step.Seconds()), parley.Stamp(chart.From), points, toSums(chart.Total)}), err
 }

@@ -37,7 +37,7 @@ type newToken struct {
 	Token    string `json:"token"`
 }
 
-func tokenOf(t parley.Token) tokenRow {
+func toTokenRow(t parley.Token) tokenRow {
 	return tokenRow{
 		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), Role: textOrNil(t.Role), CreatedAt: parley.Stamp(t.CreatedAt),
 		ExpiresAt: stampOrNil(t.ExpiresAt), LastUsedAt: stampOrNil(t.LastUsedAt), RevokedAt: stampOrNil(t.RevokedAt),
@@ -47,7 +47,7 @@ func tokenOf(t parley.Token) tokenRow {
 
 func (s *server) listTokens(ctx context.Context, _ *request) (any, error) {
 	tokens, err := s.config.Store.Tokens(ctx)
-	return ok("OK", mapped(tokens, tokenOf)), err
+	return ok("OK", mapped(tokens, toTokenRow)), err
 }
 
 func (s *server) createToken(ctx context.Context, r *request) (any, error) {
@@ -73,7 +73,7 @@ func (s *server) createToken(ctx context.Context, r *request) (any, error) {
 	}
 	var row tokenRow
 	signed, err := s.config.Tokens.Issue(ctx, t, func(tx *store.Tx, stored parley.Token) error {
-		row = tokenOf(stored)
+		row = toTokenRow(stored)
 		// The stored response must not contain the token, so a retry gets only its row.
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.ID), after: auditToken(stored)}),
 			r.storeKey(ctx, tx, http.StatusCreated, ok(tokenExists, newToken{row, ""})))
@@ -117,7 +117,7 @@ func (s *server) changeToken(ctx context.Context, r *request) (any, error) {
 	}
 	id := parley.TokenID(r.http.PathValue("id"))
 	_, err := s.config.Tokens.Update(ctx, id, set, func(tx *store.Tx, before, after parley.Token) error {
-		changed = ok("Token changed", tokenOf(after))
+		changed = ok("Token changed", toTokenRow(after))
 		return errors.Join(r.auditTx(ctx, tx, change{string(id), auditToken(before), auditToken(after)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
@@ -137,7 +137,7 @@ func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 		return nil, notFoundAs(err, errNoToken)
 	}
 	t, err := s.config.Store.Token(ctx, id)
-	return ok("Token revoked", tokenOf(t)), err
+	return ok("Token revoked", toTokenRow(t)), err
 }
 
 type rotatedKey struct {
@@ -167,7 +167,7 @@ func (s *server) rotateSigningKey(ctx context.Context, r *request) (any, error) 
 			message = fmt.Sprintf("Older signing keys are retired. Tokens that ended: %d.", len(ended))
 			c.after = auditedRotation{true, mapped(ended, func(t parley.Token) parley.TokenID { return t.ID })}
 		}
-		done = ok(message, rotatedKey{id, mapped(ended, tokenOf)})
+		done = ok(message, rotatedKey{id, mapped(ended, toTokenRow)})
 		return errors.Join(r.auditTx(ctx, tx, c), r.storeKey(ctx, tx, http.StatusOK, done))
 	})
 	return done, err

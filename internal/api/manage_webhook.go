@@ -34,11 +34,11 @@ type newWebhook struct {
 	Secret     string `json:"secret"`
 }
 
-func webhookOf(w parley.Webhook) webhookRow {
+func toWebhookRow(w parley.Webhook) webhookRow {
 	return webhookRow{
 		ID: w.ID, URL: w.URL, Channel: textOrNil(w.Channel), Events: w.Types, MediaLinks: mediaLinks[w.SignedMedia],
 		Enabled: w.IsEnabled(), Reason: w.Reason, DisabledAt: stampOrNil(w.DisabledAt),
-		FailingSince: stampOrNil(w.FailingSince), Failures: w.Failures, Warning: warningOf(w.URL), CreatedAt: parley.Stamp(w.CreatedAt),
+		FailingSince: stampOrNil(w.FailingSince), Failures: w.Failures, Warning: addressWarning(w.URL), CreatedAt: parley.Stamp(w.CreatedAt),
 	}
 }
 
@@ -49,7 +49,7 @@ func signedMedia(f form.Form) bool {
 	return f.Choice("media_links", false, mediaLinks[false], mediaLinks[true]) == mediaLinks[true]
 }
 
-func warningOf(address string) string {
+func addressWarning(address string) string {
 	if doctor.IsUnencrypted(address) {
 		return "The address is not encrypted: anyone on the network path can read it. Use https."
 	}
@@ -63,7 +63,7 @@ func (s *server) listWebhooks(ctx context.Context, r *request) (any, error) {
 
 // webhookRow is a webhook as the caller may see it.
 func (r *request) webhookRow(w parley.Webhook) webhookRow {
-	row := webhookOf(w)
+	row := toWebhookRow(w)
 	row.URL = r.shownAddress(row.URL)
 	return row
 }
@@ -101,10 +101,10 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 		// The stored response must not contain the secret, so a retry gets only the webhook.
 		before := "The webhook already exists. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(w.ID), after: auditWebhook(w)}),
-			r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{webhookOf(w), ""})))
+			r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{toWebhookRow(w), ""})))
 	})
 	s.config.Callbacks.Reload()
-	return ok("Webhook created", newWebhook{webhookOf(w), secret}), err
+	return ok("Webhook created", newWebhook{toWebhookRow(w), secret}), err
 }
 
 // channelField fails the field channel if the channel does not exist. An empty one means all channels.
@@ -164,7 +164,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		if moved || switches && enabled {
 			err = tx.RetryDeliveries(ctx, w.ID, time.Now())
 		}
-		changed = ok("Webhook changed", webhookOf(w))
+		changed = ok("Webhook changed", toWebhookRow(w))
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.auditTx(ctx, tx, change{string(w.ID), before, auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})

@@ -45,7 +45,7 @@ func (rt *route) openMCP(ctx context.Context, r *request) (response, error) {
 func (rt *route) serveMCP(w http.ResponseWriter, r *request) {
 	setHeaders(w.Header(), r.id)
 	raw, _ := bearer(r.http.Header)
-	api := &client.Client{Base: "http://parley", Token: raw, Channel: headerOf(r.http.Header, "X-Channel"),
+	api := &client.Client{Base: "http://parley", Token: raw, Channel: readHeader(r.http.Header, "X-Channel"),
 		HTTP: &http.Client{Transport: client.Inside(rt.router, r.http)}}
 	config := mcp.Config{API: api, Admin: r.token.Kind == parley.AdminToken, Sending: rt.config.MCPSending, Version: rt.config.Program.Version}
 	asked := r.http.Clone(r.http.Context())
@@ -65,7 +65,7 @@ type textErrors struct {
 }
 
 func (w *textErrors) WriteHeader(status int) {
-	if status >= http.StatusBadRequest && strings.HasPrefix(headerOf(w.Header(), "Content-Type"), "text/plain") {
+	if status >= http.StatusBadRequest && strings.HasPrefix(readHeader(w.Header(), "Content-Type"), "text/plain") {
 		w.status = status
 		return
 	}
@@ -92,7 +92,7 @@ func codeOfStatus(status int) parley.Code {
 // isOwnOrigin reports whether a request is not from a page of another origin. Programs send no Origin. The Host counts only where links
 // trust it too: a page whose name was rebound to this machine sends its own name as both.
 func (s *server) isOwnOrigin(hr *http.Request) bool {
-	origin := headerOf(hr.Header, "Origin")
+	origin := readHeader(hr.Header, "Origin")
 	if origin == "" || origin == s.baseURL(hr) {
 		return true
 	}

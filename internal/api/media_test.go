@@ -313,7 +313,7 @@ func TestFetchedBytesAreLimited(t *testing.T) {
 		if policy := r.Header.Get("RateLimit-Policy"); policy != `"media-fetch";q=1000;w=60;qu="content-bytes"` {
 			t.Errorf("policy %s", policy)
 		}
-		limit := listOf(t, r.Header.Get("RateLimit"))[0]
+		limit := toList(t, r.Header.Get("RateLimit"))[0]
 		if seconds, err := strconv.Atoi(limit.params["t"]); err != nil || seconds < 1 || seconds > 60 {
 			t.Errorf("limit %v", limit)
 		}

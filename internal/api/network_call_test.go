@@ -219,7 +219,7 @@ func TestForwardedCalls(t *testing.T) {
 		const body = "toko hi"
 		hr := httptest.NewRequest("POST", path, strings.NewReader(body))
 		if h := validHop(); sign {
-			h.Token, h.Body = "", hashOf([]byte(body))
+			h.Token, h.Body = "", bodyHash([]byte(body))
 			(&hopSigner{keys: e.config.Keyring.Derive("requests between nodes")}).sign(hr, h)
 		}
 		w := httptest.NewRecorder()

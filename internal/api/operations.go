@@ -161,8 +161,8 @@ type operationData struct {
 func operationResponse(_ context.Context, _ *request, ms []parley.Message) (response, error) {
 	m := &ms[0]
 	e := envelope{Success: m.Status != parley.Failed, Message: outcome(m, "Done", "Accepted; it will be done")}
-	at, failure := parley.Stamp(m.UpdatedAt), failureOf(m)
-	status, kind := effectOf(m.Content)
+	at, failure := parley.Stamp(m.UpdatedAt), toFailure(m)
+	status, kind := toEffect(m.Content)
 	if m.Status == parley.Pending || m.Status == parley.Failed {
 		status = m.Status.String()
 	}
@@ -173,7 +173,7 @@ func operationResponse(_ context.Context, _ *request, ms []parley.Message) (resp
 	return jsonResponse(e)
 }
 
-func effectOf(c parley.Content) (status, kind string) {
+func toEffect(c parley.Content) (status, kind string) {
 	switch c := c.(type) {
 	case parley.Edit:
 		return "EDITED", "edit"

@@ -23,7 +23,7 @@ type evidenceRow struct {
 	ReceivedAt  *string `json:"received_at"`
 }
 
-func evidenceOf(e network.Evidence) *evidenceRow {
+func toEvidence(e network.Evidence) *evidenceRow {
 	return &evidenceRow{stampOrNil(e.Connected), stampOrNil(e.Heard), stampOrNil(e.Confirmed), stampOrNil(e.Received)}
 }
 
@@ -37,7 +37,7 @@ type pairingRow struct {
 	At        string             `json:"at"`
 }
 
-func pairingOf(p parley.Pairing) *pairingRow {
+func toPairing(p parley.Pairing) *pairingRow {
 	return &pairingRow{p.Step, stampOrNil(p.ExpiresAt), p.Reason, p.N, p.Of, parley.Stamp(p.At)}
 }
 
@@ -54,7 +54,7 @@ func (s *server) pairing(code parley.ChannelCode) (*pairingData, error) {
 	if !lately {
 		return nil, nil
 	}
-	data := &pairingData{pairingRow: pairingOf(p), Code: textOrNil(p.Code)}
+	data := &pairingData{pairingRow: toPairing(p), Code: textOrNil(p.Code)}
 	if p.Code == "" || p.Step != parley.QRStep { // no code, or it expired
 		return data, nil
 	}
@@ -234,7 +234,7 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 	}
 	state, err := s.pairStateOf(c)
 	if now, _ := s.config.Gateway.Pairing(c.Code); now == before { // still the last step of the previous attempt
-		state.Pairing = &pairingData{pairingRow: pairingOf(parley.Pairing{Step: parley.StartingStep, At: time.Now()})}
+		state.Pairing = &pairingData{pairingRow: toPairing(parley.Pairing{Step: parley.StartingStep, At: time.Now()})}
 	}
 	return ok("OK", state), err
 }

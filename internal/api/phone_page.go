@@ -142,7 +142,7 @@ func (s *server) baseURL(hr *http.Request) string {
 	if s.config.PublicURL != "" {
 		return s.config.PublicURL
 	}
-	if h, forwarded := hopOf(hr.Context()); forwarded {
+	if h, forwarded := hopFrom(hr.Context()); forwarded {
 		return h.Base
 	}
 	scheme := "http"
@@ -151,7 +151,7 @@ func (s *server) baseURL(hr *http.Request) string {
 	}
 	switch remote, err := netip.ParseAddrPort(hr.RemoteAddr); {
 	case err == nil && s.trusts(remote.Addr().Unmap()):
-		if proto := headerOf(hr.Header, "X-Forwarded-Proto"); proto == "http" || proto == "https" {
+		if proto := readHeader(hr.Header, "X-Forwarded-Proto"); proto == "http" || proto == "https" {
 			scheme = proto
 		}
 	case !NamesThisMachine(hr.Host):

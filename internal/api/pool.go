@@ -149,7 +149,7 @@ func pooled(_ context.Context, _ *request, ms []parley.Message) (response, error
 	failed := false
 	for i := range ms {
 		m := &ms[i]
-		o := poolOutcome{Type: m.Content.Kind(), Status: m.Status.String(), Error: failureOf(m)}
+		o := poolOutcome{Type: m.Content.Kind(), Status: m.Status.String(), Error: toFailure(m)}
 		if o.Error == nil || o.Error.Code != parley.NotSent {
 			full, bare := m.Ref().String(), string(m.ID)
 			o.MessageID, o.ID = &full, &bare

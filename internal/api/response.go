@@ -154,7 +154,7 @@ func refusal(err error) response {
 	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
 		a.header = append(a.header, field{"Retry-After", strconv.FormatInt(max(1, limit.WholeSeconds(e.RetryAfter)), 10)})
 	}
-	if q, ok := quotaOf(err); ok {
+	if q, ok := toQuota(err); ok {
 		a.header = append(a.header, quotaFields(q)...)
 	}
 	for h, ok := errors.AsType[*withHeader](err); ok; h, ok = errors.AsType[*withHeader](h.error) {

@@ -65,7 +65,7 @@ type simulated struct {
 	LIDOnly   bool             `json:"lid_only"`
 }
 
-func simulatedOf(p sandbox.Phone) simulated {
+func toSimulated(p sandbox.Phone) simulated {
 	return simulated{
 		Number: p.Number, ContactID: parley.ContactOf(p.Number), Name: p.Name, Online: p.Online, Reads: p.Reads,
 		DelayMS: p.Delay.Milliseconds(), Blocks: p.Blocks, OnNetwork: p.OnNetwork, LIDOnly: p.LIDOnly,
@@ -74,7 +74,7 @@ func simulatedOf(p sandbox.Phone) simulated {
 
 func (s *server) phones(ctx context.Context, r *request) (any, error) {
 	phones, err := s.config.Sandbox.Phones(ctx, r.channel.Code)
-	return ok("OK", mapped(phones, simulatedOf)), err
+	return ok("OK", mapped(phones, toSimulated)), err
 }
 
 func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
@@ -87,7 +87,7 @@ func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
 		made, err = s.config.Sandbox.CreatePhone(ctx, r.channel.Code, number, name)
 		return err
 	})
-	return ok("Phone created", simulatedOf(made)), err
+	return ok("Phone created", toSimulated(made)), err
 }
 
 func (r *request) number() string { return r.http.PathValue("number") }
@@ -110,7 +110,7 @@ func (s *server) changePhone(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	phone, err := s.config.Sandbox.UpdatePhone(ctx, r.channel.Code, r.number(), patch)
-	return ok("Phone changed", simulatedOf(phone)), err
+	return ok("Phone changed", toSimulated(phone)), err
 }
 
 const maxPhoneDelay = 60_000 // ms
@@ -150,7 +150,7 @@ type arrivedFile struct {
 	Seconds  int    `json:"seconds"`
 }
 
-func arrivedOf(m sandbox.Message) arrived {
+func toArrived(m sandbox.Message) arrived {
 	a := arrived{
 		MessageID: m.ID.String(), GroupID: textOrNil(m.ID.Chat.Group()), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links,
 		ReplyTo: textOrNil(m.ReplyTo), Status: m.Status.String(), Timestamp: parley.Stamp(m.At), EditedAt: stampOrNil(m.EditedAt),
@@ -192,7 +192,7 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 			return nil, err
 		}
 	}
-	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, arrivedOf), Meta: cursorData{page.Cursor}}, nil
+	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, toArrived), Meta: cursorData{page.Cursor}}, nil
 }
 
 // faultKinds are the faults, faultyKinds what they can affect.

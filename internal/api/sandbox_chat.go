@@ -66,7 +66,7 @@ type bubbleFile struct {
 	Waveform []int  `json:"waveform"` // 64 values from 0 to 100; empty: not a voice message
 }
 
-func bubbleOf(m sandbox.Message) bubble {
+func toBubble(m sandbox.Message) bubble {
 	b := bubble{
 		FromPhone: m.FromPhone(), GroupID: textOrNil(m.ID.Chat.Group()), MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body,
 		Codes: m.Codes, Links: m.Links, Votes: m.Votes, Reactions: m.Reactions,
@@ -93,7 +93,7 @@ func bubbleOf(m sandbox.Message) bubble {
 	case parley.Contacts:
 		b.Contacts = c.Cards
 	case parley.Poll:
-		b.Poll = pollOf(c, [][]string{m.Votes})
+		b.Poll = toPoll(c, [][]string{m.Votes})
 	}
 	return b
 }
@@ -103,7 +103,7 @@ func (s *server) phoneChats(ctx context.Context, r *request) (any, error) {
 	return ok("OK", mapped(chats, func(c sandbox.Chat) phoneChat {
 		return phoneChat{
 			Channel: r.channel.Code, Name: r.channel.Name, Number: c.Number, ContactID: parley.ContactOf(c.Number),
-			Last: bubbleOf(*c.Last), Unread: c.Unread, Typing: c.TypingUntil.After(time.Now()), Timestamp: parley.Stamp(c.Last.At),
+			Last: toBubble(*c.Last), Unread: c.Unread, Typing: c.TypingUntil.After(time.Now()), Timestamp: parley.Stamp(c.Last.At),
 		}
 	})), err
 }
@@ -115,7 +115,7 @@ func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	page, err := s.config.Sandbox.Chat(ctx, r.channel.Code, r.number(), group, before, limit)
-	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, bubbleOf),
+	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, toBubble),
 		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}, err
 }
 

@@ -140,7 +140,7 @@ func sendResponse(_ context.Context, _ *request, ms []parley.Message) (response,
 	b = appendString(b, m.Ref().String())
 	b = append(b, `,"id":`...)
 	b = appendString(b, string(m.ID))
-	if failure := failureOf(m); failure != nil {
+	if failure := toFailure(m); failure != nil {
 		b = append(b, `,"error":{"code":`...)
 		b = appendString(b, string(failure.Code))
 		b = append(b, `,"message":`...)
@@ -165,7 +165,7 @@ func outcome(m *parley.Message, done, pending string) string {
 	return done
 }
 
-func failureOf(m *parley.Message) *sentError {
+func toFailure(m *parley.Message) *sentError {
 	if m.Status != parley.Failed || m.Failure == nil {
 		return nil
 	}
@@ -225,10 +225,10 @@ type preference struct {
 	applied string // for the header Preference-Applied; empty: none was asked for
 }
 
-// preferenceOf reads the header. Preferences that are not known, or not sensible, are ignored: that
+// readPreference reads the header. Preferences that are not known, or not sensible, are ignored: that
 // is what the header is for. With respond-async and wait=N together, the response comes at once unless
 // it is there within N seconds.
-func preferenceOf(h http.Header) preference {
+func readPreference(h http.Header) preference {
 	p := preference{wait: defaultWait}
 	var async, waits bool
 	for part := range strings.SplitSeq(strings.Join(h["Prefer"], ","), ",") {

@@ -111,7 +111,7 @@ func FuzzSent(f *testing.F) {
 			Message: outcome(&message, "Message sent", "Message accepted; it will be sent"),
 			Data: sentForm{
 				Status: message.Status.String(), Message: said, Timestamp: parley.Stamp(message.CreatedAt),
-				MessageID: message.Ref().String(), ID: id, Error: failureOf(&message),
+				MessageID: message.Ref().String(), ID: id, Error: toFailure(&message),
 			},
 		}))(t)
 		got := must(sendResponse(t.Context(), nil, []parley.Message{message}))(t)
@@ -145,11 +145,11 @@ func TestPreferences(t *testing.T) {
 		"handling=lenient; x=1,wait=2": {2 * time.Second, "wait=2"},
 		"return=minimal":               {10 * time.Second, ""},
 	} {
-		if got := preferenceOf(http.Header{"Prefer": {header}}); got != want {
+		if got := readPreference(http.Header{"Prefer": {header}}); got != want {
 			t.Errorf("%q: %+v, want %+v", header, got, want)
 		}
 	}
-	if got := preferenceOf(http.Header{"Prefer": {"respond-async", "wait=3"}}); got.applied != "respond-async, wait=3" {
+	if got := readPreference(http.Header{"Prefer": {"respond-async", "wait=3"}}); got.applied != "respond-async, wait=3" {
 		t.Errorf("two headers: %+v", got)
 	}
 }

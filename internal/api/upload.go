@@ -130,10 +130,10 @@ func (s *server) addUpload(ctx context.Context, r *request) (any, error) {
 
 // openUpload returns the file in a body, and what the request says of it.
 func openUpload(h http.Header, body *uploadBody) (claims parley.Media, file io.Reader, err error) {
-	if coding := headerOf(h, "Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+	if coding := readHeader(h, "Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return claims, nil, parley.Errorf(parley.BadRequest, "The body must not be compressed. Send it without the header Content-Encoding.")
 	}
-	kind, params, err := mime.ParseMediaType(headerOf(h, "Content-Type"))
+	kind, params, err := mime.ParseMediaType(readHeader(h, "Content-Type"))
 	switch {
 	case err != nil, kind == "application/x-www-form-urlencoded", strings.HasPrefix(kind, "multipart/") && kind != "multipart/form-data":
 		return claims, nil, parley.Errorf(parley.BadRequest,
@@ -143,7 +143,7 @@ func openUpload(h http.Header, body *uploadBody) (claims parley.Media, file io.R
 		return openPart(multipart.NewReader(body, params["boundary"]), body)
 	}
 	body.left = math.MaxInt64
-	_, named, _ := mime.ParseMediaType(headerOf(h, "Content-Disposition"))
+	_, named, _ := mime.ParseMediaType(readHeader(h, "Content-Disposition"))
 	return parley.Media{MIME: mime.FormatMediaType(kind, params), Filename: named["filename"]}, body, nil
 }
 

@@ -16,8 +16,8 @@ const (
 	ofChannel = `channel = (SELECT id FROM channel WHERE code = $1)`
 )
 
-// channelOf is SQL for the number of a channel. The argument is SQL for its code.
-func channelOf(code string) string { return `(SELECT id FROM channel WHERE code = ` + code + `)` }
+// channelIDFrom is SQL for the number of a channel. The argument is SQL for its code.
+func channelIDFrom(code string) string { return `(SELECT id FROM channel WHERE code = ` + code + `)` }
 
 // Channels lists all channels by code.
 func (r Reader) Channels(ctx context.Context) ([]parley.Channel, error) {

@@ -103,7 +103,7 @@ func startOfMinute(at int64) int64 { return at - at%minute }
 
 // Chat finds a chat.
 func (r Reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
-	return one(r.with(ctx), `SELECT `+chatColumns+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`))+` AND last_at > 0`,
+	return one(r.with(ctx), `SELECT `+chatColumns+` FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`))+` AND last_at > 0`,
 		[]any{string(chat), string(channel)}, scanChat)
 }
 
@@ -133,7 +133,7 @@ func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, a
 
 // SetArchived archives a chat or restores it. A new message does not restore it.
 func (t *Tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
-	return t.change(`UPDATE chat SET archived = $1 WHERE id = `+chatOf(`$2`, channelOf(`$3`))+` AND last_at > 0`,
+	return t.change(`UPDATE chat SET archived = $1 WHERE id = `+chatIDFrom(`$2`, channelIDFrom(`$3`))+` AND last_at > 0`,
 		flag(archived), string(chat), string(channel))
 }
 
@@ -169,22 +169,22 @@ func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, posit
 
 // openChat returns the id of a chat. It creates a missing one.
 func (t *Tx) openChat(channel int64, contact parley.ContactID) (id int64, err error) {
-	err = t.row(`SELECT id FROM chat WHERE id = `+chatOf(`$1`, `$2`), []any{string(contact), channel}, &id)
+	err = t.row(`SELECT id FROM chat WHERE id = `+chatIDFrom(`$1`, `$2`), []any{string(contact), channel}, &id)
 	if err == parley.ErrNotFound {
 		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, last_at) VALUES ($1, $2, 0)`, channel, string(contact))
 	}
 	return id, err
 }
 
-// chatOf is SQL for the id of a contact's chat on a channel, by any spelling of its number. Both arguments are SQL.
-func chatOf(contact, channel string) string {
+// chatIDFrom is SQL for the id of a contact's chat on a channel, by any spelling of its number. Both arguments are SQL.
+func chatIDFrom(contact, channel string) string {
 	where := ` WHERE contact = ` + contact + ` AND channel = ` + channel + `)`
 	return `coalesce((SELECT id FROM chat` + where + `, (SELECT chat FROM alias` + where + `)`
 }
 
 // Spellings lists all known spellings of a contact's number on a channel, the network's own first.
 func (r Reader) Spellings(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) ([]parley.ContactID, error) {
-	all, err := list(r.with(ctx), `WITH known (id) AS (SELECT `+chatOf(`$1`, channelOf(`$2`))+`)
+	all, err := list(r.with(ctx), `WITH known (id) AS (SELECT `+chatIDFrom(`$1`, channelIDFrom(`$2`))+`)
 		SELECT contact, 0 AS other FROM chat WHERE id = (SELECT id FROM known)
 		UNION ALL SELECT contact, 1 FROM alias WHERE chat = (SELECT id FROM known) ORDER BY other`,
 		[]any{string(contact), string(channel)}, func(row scanner) (c parley.ContactID, err error) {
@@ -206,7 +206,7 @@ func (t *Tx) AddAlias(_ context.Context, code parley.ChannelCode, alias, contact
 	var from, into int64 // 0: there is no such chat
 	err = t.optional(`SELECT id FROM chat WHERE contact = $1 AND channel = $2`, []any{string(alias), channel}, &from)
 	if err == nil {
-		err = t.optional(`SELECT id FROM chat WHERE id = `+chatOf(`$1`, `$2`), []any{string(contact), channel}, &into)
+		err = t.optional(`SELECT id FROM chat WHERE id = `+chatIDFrom(`$1`, `$2`), []any{string(contact), channel}, &into)
 	}
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (r Reader) chatPage(q parley.ChatQuery, chats string, args ...any) ([]parle
 	s := search{args: append([]any{int64(parley.MaxUnread)}, args...)}
 	s.and(`last_at > 0`)
 	if q.Channel != "" {
-		s.and(`channel = `+channelOf(`?`), string(q.Channel))
+		s.and(`channel = `+channelIDFrom(`?`), string(q.Channel))
 	} else {
 		s.and(`+channel IN (SELECT id FROM channel)`) // not of a deleted one; the plus: in the order of the list, not channel by channel
 	}
@@ -105,7 +105,7 @@ func (r Reader) HistoryAt(ctx context.Context, channel parley.ChannelCode, chat 
 	messages []parley.Message, from, total int64, err error) {
 	r = r.with(ctx)
 	var id int64
-	err = r.row(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`))+` AND last_at > 0`,
+	err = r.row(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`))+` AND last_at > 0`,
 		[]any{string(chat), string(channel)}, &id, &total)
 	if err != nil {
 		return nil, 0, 0, err

@@ -40,7 +40,7 @@ var counterTests = map[string]func(*env){
 	},
 
 	"attempts of webhooks are counted with their time": func(e *env) {
-		done, waits := callbackOf(5), callbackOf(6)
+		done, waits := newCallback(5), newCallback(6)
 		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{done, waits}) })
 		waits.Attempts, waits.Took, waits.TriedAt = 1, 3*time.Second, start
 		done.Took = 30 * time.Millisecond
@@ -69,8 +69,8 @@ var counterTests = map[string]func(*env){
 	},
 }
 
-// callbackOf is a delivery of an event to the webhook, each in a chat of its own.
-func callbackOf(event int64) parley.Delivery {
+// newCallback is a delivery of an event to the webhook, each in a chat of its own.
+func newCallback(event int64) parley.Delivery {
 	return parley.Delivery{Webhook: hook, Event: event, EventID: parley.NewEventID(start, 1, event), Type: parley.OTPFailed, Channel: main,
 		Chat: parley.ContactOf("62812000000" + string(rune('0'+event))), CreatedAt: start}
 }

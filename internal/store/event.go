@@ -194,7 +194,7 @@ func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 	r = r.with(ctx)
 	where, args := `event.seq > $1`, []any{after}
 	if filter.Channel != "" {
-		where += ` AND event.channel = ` + channelOf(`$2`)
+		where += ` AND event.channel = ` + channelIDFrom(`$2`)
 		args = append(args, string(filter.Channel))
 	}
 	upTo, err := r.scanTo(after, where, args)
@@ -239,7 +239,7 @@ func (r Reader) RecentEvents(ctx context.Context, before int64, filter parley.Ev
 	r = r.with(ctx)
 	where, args := `event.seq < $1`, []any{before}
 	if filter.Channel != "" {
-		where += ` AND event.channel = ` + channelOf(`$2`)
+		where += ` AND event.channel = ` + channelIDFrom(`$2`)
 		args = append(args, string(filter.Channel))
 	}
 	var oldest, scanned int64

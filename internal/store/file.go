@@ -153,7 +153,7 @@ func (r Reader) inboundOver(ctx context.Context, channel parley.ChannelCode, cha
 	if limits.PerContact == 0 && limits.PerChannel == 0 {
 		return 0, "", ctx.Err()
 	}
-	err = r.optional(`SELECT id FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)), []any{string(chat), string(channel)}, &row)
+	err = r.optional(`SELECT id FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`)), []any{string(chat), string(channel)}, &row)
 	if err != nil {
 		return 0, "", err
 	}
@@ -197,7 +197,7 @@ func (r Reader) stored(channel parley.ChannelCode, of int64, at time.Time) (byte
 	var hour int64
 	// The sum keeps PostgreSQL from reading the last hours of all channels.
 	err = r.row(`SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT), coalesce(min(hour), 0) FROM stored_hour WHERE `+ofChannel+`
-		AND chat = $2 AND hour + 0 > $3`, []any{string(channel), of, hourOf(at) - storedDay}, &bytes, &hour)
+		AND chat = $2 AND hour + 0 > $3`, []any{string(channel), of, toHour(at) - storedDay}, &bytes, &hour)
 	return bytes, time.Unix(hour*3600, 0), err
 }
 
@@ -207,12 +207,12 @@ func (t *Tx) countStored(channel parley.ChannelCode, of, size int64, at time.Tim
 		return err
 	}
 	return t.exec(`INSERT INTO stored_hour (channel, chat, hour, bytes) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (channel, chat, hour) DO UPDATE SET bytes = stored_hour.bytes + excluded.bytes`, id, of, hourOf(at), size)
+		ON CONFLICT (channel, chat, hour) DO UPDATE SET bytes = stored_hour.bytes + excluded.bytes`, id, of, toHour(at), size)
 }
 
-func hourOf(at time.Time) int64 { return at.Unix() / 3600 }
+func toHour(at time.Time) int64 { return at.Unix() / 3600 }
 
 // PurgeStored deletes counts of stored bytes that no limit needs any more.
 func (t *Tx) PurgeStored(_ context.Context, now time.Time) error {
-	return t.exec(`DELETE FROM stored_hour WHERE hour < $1`, hourOf(now)-storedDay)
+	return t.exec(`DELETE FROM stored_hour WHERE hour < $1`, toHour(now)-storedDay)
 }

@@ -21,7 +21,7 @@ var readMessages = `SELECT ` + messageColumns + fromMessages
 func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
 	r = r.with(ctx)
 	if !ref.IsBare() {
-		return one(r, readMessages+`WHERE message.id = $1 AND message.chat = `+chatOf(`$2`, channelOf(`$3`))+` AND from_me = $4`,
+		return one(r, readMessages+`WHERE message.id = $1 AND message.chat = `+chatIDFrom(`$2`, channelIDFrom(`$3`))+` AND from_me = $4`,
 			[]any{string(ref.ID), string(ref.Chat), string(channel), flag(ref.FromMe)}, scanMessage)
 	}
 	found, err := list(r, readMessages+`WHERE message.id = $1 AND code = $2 LIMIT 2`,
@@ -170,7 +170,7 @@ func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
 
 // findMessage returns the seq of a message.
 func (t *Tx) findMessage(channel int64, ref parley.MessageRef) (seq int64, err error) {
-	err = t.row(`SELECT seq FROM message WHERE id = $1 AND chat = `+chatOf(`$2`, `$3`)+` AND from_me = $4`,
+	err = t.row(`SELECT seq FROM message WHERE id = $1 AND chat = `+chatIDFrom(`$2`, `$3`)+` AND from_me = $4`,
 		[]any{string(ref.ID), string(ref.Chat), channel, flag(ref.FromMe)}, &seq)
 	return seq, err
 }
@@ -316,7 +316,7 @@ func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat pa
 	[]parley.Message, int64, error) {
 	r = r.with(ctx)
 	var id, total int64
-	err := r.optional(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)),
+	err := r.optional(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`)),
 		[]any{string(chat), string(channel)}, &id, &total)
 	newest := total - page.Offset
 	if err != nil || newest < 1 || page.Limit < 1 {

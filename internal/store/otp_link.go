@@ -69,7 +69,7 @@ func (t *Tx) AddLink(ctx context.Context, l parley.OTPLink) error {
 	}
 	in, args := inList(4, texts(spellings))
 	if err := t.exec(`UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL
-		WHERE channel = `+channelOf(`$3`)+` AND contact IN `+in+` AND status = 0`,
+		WHERE channel = `+channelIDFrom(`$3`)+` AND contact IN `+in+` AND status = 0`,
 		append([]any{int64(parley.OTPStatusInvalid), millis(l.CreatedAt), string(l.Channel)}, args...)...); err != nil {
 		return err
 	}

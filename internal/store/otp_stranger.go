@@ -13,7 +13,7 @@ import (
 func (r Reader) KnowsContact(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (bool, error) {
 	r = r.with(ctx)
 	var chat, known int64
-	err := r.optional(`SELECT id, known FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)),
+	err := r.optional(`SELECT id, known FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`)),
 		[]any{string(contact), string(channel)}, &chat, &known)
 	if err != nil || known != 0 || chat == 0 {
 		return known != 0, err

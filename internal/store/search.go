@@ -74,7 +74,7 @@ func walk(q parley.MessageQuery) search {
 	var s search
 	s.and(`message.seq < ?`, q.Before)
 	if q.Channel != "" {
-		s.and(`message.channel = `+channelOf(`?`), string(q.Channel))
+		s.and(`message.channel = `+channelIDFrom(`?`), string(q.Channel))
 	}
 	switch {
 	case q.Status == nil:
@@ -128,7 +128,7 @@ func page(found []parley.Message, lowest int64, limit int) parley.MessagePage {
 func (r Reader) match(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
 	s.and(`position > 0`)
 	if q.Channel != "" { // the plus: what to walk over is decided already
-		s.and(`+message.channel = `+channelOf(`?`), string(q.Channel))
+		s.and(`+message.channel = `+channelIDFrom(`?`), string(q.Channel))
 	}
 	if q.Kind != "" {
 		s.and(`kind = ?`, string(q.Kind))
@@ -298,7 +298,7 @@ func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) 
 	var s search
 	in := `contact >= ? AND contact < ?`
 	if q.Channel != "" {
-		in += ` AND +channel = ` + channelOf(`?`) // the plus: by their numbers
+		in += ` AND +channel = ` + channelIDFrom(`?`) // the plus: by their numbers
 		s.and(`message.chat IN (SELECT id FROM chat WHERE `+in+`)`, from, to, string(q.Channel))
 	} else {
 		s.and(`message.chat IN (SELECT id FROM chat WHERE `+in+`)`, from, to)

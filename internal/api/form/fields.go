@@ -32,7 +32,7 @@ func (f Form) Contact(name string) parley.ContactID {
 	case contactPattern.MatchString(s):
 		f.Fail(name, "must be %d to %d characters long.", parley.MinContactID, parley.MaxContactID)
 	default:
-		f.Fail(name, "must be digits followed by @c.us, for example %s.", exampleOf(s))
+		f.Fail(name, "must be digits followed by @c.us, for example %s.", toExample(s))
 	}
 	return ""
 }
@@ -91,8 +91,8 @@ func (f Form) Member(name string) parley.ContactID {
 
 var contactPattern = regexp.MustCompile(`^[0-9]+@[cs]\.us$`)
 
-// exampleOf returns a contact id with the digits of the request, if possible.
-func exampleOf(sent string) string {
+// toExample returns a contact id with the digits of the request, if possible.
+func toExample(sent string) string {
 	digits := strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
 			return r

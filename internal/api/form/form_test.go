@@ -13,8 +13,8 @@ import (
 	"parley"
 )
 
-// formOf reads a body that must be readable.
-func formOf(t testing.TB, body string) Form {
+// newForm reads a body that must be readable.
+func newForm(t testing.TB, body string) Form {
 	t.Helper()
 	f, err := NewReader().JSON([]byte(body))
 	if err != nil {
@@ -23,7 +23,7 @@ func formOf(t testing.TB, body string) Form {
 	return f
 }
 
-func queryOf(t testing.TB, query string) Form {
+func newQuery(t testing.TB, query string) Form {
 	t.Helper()
 	f, err := NewReader().Query(query)
 	if err != nil {
@@ -85,8 +85,8 @@ func TestBodiesThatAreRefused(t *testing.T) {
 			t.Errorf("%q: %q speaks of our insides", body, err)
 		}
 	}
-	formOf(t, nested(16))
-	formOf(t, `{"a":"\\u0000"}`) // a backslash, not an escape
+	newForm(t, nested(16))
+	newForm(t, `{"a":"\\u0000"}`) // a backslash, not an escape
 }
 
 func nested(levels int) string {
@@ -118,7 +118,7 @@ func TestTexts(t *testing.T) {
 		{`{"f":["x"]}`, "", "must be a string"},
 		{`{"f":"` + long + `x"}`, "", "1 to 10 characters long; it has 11"},
 	} {
-		f := formOf(t, c.body)
+		f := newForm(t, c.body)
 		if got := f.Text("f", 1, 10); got != c.want {
 			t.Errorf("%s: %q, want %q", c.body, got, c.want)
 		}
@@ -152,7 +152,7 @@ func TestWholeNumbers(t *testing.T) {
 		{"300.0000000000000000000001", 0, false}, {"3000e-1", 300, true}, {"3001e-1", 0, false}, {"0.3e3", 300, true},
 		{"1e999999999999999999999", 0, false}, {"300.0000000000000000000000", 300, true}, {"0.00003e7", 300, true},
 	} {
-		f := formOf(t, `{"f":`+c.value+`}`)
+		f := newForm(t, `{"f":`+c.value+`}`)
 		got := f.Whole("f", 7, 30, 3600)
 		if ok := len(*f.wrong) == 0; ok != c.ok || ok && got != c.want {
 			t.Errorf("%s: %d, %v; want %d, %v", c.value, got, ok, c.want, c.ok)
@@ -161,13 +161,13 @@ func TestWholeNumbers(t *testing.T) {
 	for query, want := range map[string]int64{
 		"": 7, "f=0": 0, "f=5": 5, "f=%35": 5, "f=99999999999999999999": math.MaxInt64,
 	} {
-		f := queryOf(t, query)
+		f := newQuery(t, query)
 		if got := f.Whole("f", 7, 0, math.MaxInt64); got != want || len(*f.wrong) > 0 {
 			t.Errorf("%s: %d, want %d: %v", query, got, want, *f.wrong)
 		}
 	}
 	for _, query := range []string{"f=", "f=x", "f=1.0", "f=-1", "f=+1", "f=1e2", "f=%201", "f=0x1", "f=1&f=2"} {
-		f := queryOf(t, query)
+		f := newQuery(t, query)
 		if got := f.Whole("f", 7, 0, math.MaxInt64); len(*f.wrong) == 0 {
 			t.Errorf("%s: taken as %d", query, got)
 		}
@@ -179,22 +179,22 @@ func TestFlags(t *testing.T) {
 		`true`: true, `"true"`: true, `1`: true, `"1"`: true, `"\u0074rue"`: true,
 		`false`: false, `"false"`: false, `0`: false, `"0"`: false,
 	} {
-		f := formOf(t, `{"f":`+value+`}`)
+		f := newForm(t, `{"f":`+value+`}`)
 		if got := f.Flag("f", !want); got != want || len(*f.wrong) > 0 {
 			t.Errorf("%s: %v: %v", value, got, *f.wrong)
 		}
 	}
 	for _, value := range []string{`2`, `"yes"`, `"TRUE"`, `""`, `1.0`, `[]`, `{}`, `"01"`} {
-		f := formOf(t, `{"f":`+value+`}`)
+		f := newForm(t, `{"f":`+value+`}`)
 		f.Flag("f", true)
 		checkWrong(t, value, f, "must be true or false")
 	}
 	for _, value := range []string{`"true"`, `1`, `"1"`, `[]`} {
-		f := formOf(t, `{"f":`+value+`}`)
+		f := newForm(t, `{"f":`+value+`}`)
 		f.Bool("f", true)
 		checkWrong(t, value, f, "must be true or false")
 	}
-	if f := formOf(t, `{"f":null}`); !f.Flag("f", true) || !f.Bool("f", true) || len(*f.wrong) > 0 {
+	if f := newForm(t, `{"f":null}`); !f.Flag("f", true) || !f.Bool("f", true) || len(*f.wrong) > 0 {
 		t.Error("null is not the default")
 	}
 }
@@ -204,7 +204,7 @@ func TestContacts(t *testing.T) {
 		"6281234567890@c.us": "6281234567890@c.us", "6281234567890@s.us": "6281234567890@c.us",
 		"12345@c.us": "12345@c.us", strings.Repeat("1", 45) + "@c.us": parley.ContactID(strings.Repeat("1", 45) + "@c.us"),
 	} {
-		f := formOf(t, `{"f":"`+value+`"}`)
+		f := newForm(t, `{"f":"`+value+`"}`)
 		if got := f.Contact("f"); got != want {
 			t.Errorf("%s: %q: %v", value, got, *f.wrong)
 		}
@@ -227,14 +227,14 @@ func TestContacts(t *testing.T) {
 		`"6281234567890@s.whatsapp.net"`:     "for example 6281234567890@c.us.",
 		`"` + strings.Repeat("9", 100) + `"`: "for example 6281234567890@c.us.",
 	} {
-		f := formOf(t, `{"f":`+value+`}`)
+		f := newForm(t, `{"f":`+value+`}`)
 		f.Contact("f")
 		checkWrong(t, value, f, want)
 	}
 }
 
 func TestNestedFields(t *testing.T) {
-	f := formOf(t, `{"a":{"b":{"c":1}},"list":["x","",3],"items":[{"n":1},7]}`)
+	f := newForm(t, `{"a":{"b":{"c":1}},"list":["x","",3],"items":[{"n":1},7]}`)
 	a, ok := f.Object("a", true)
 	if !ok {
 		t.Fatal("a is no object")
@@ -272,7 +272,7 @@ func TestQueriesThatAreRefused(t *testing.T) {
 			t.Errorf("%.20s: %v", query, err)
 		}
 	}
-	f := queryOf(t, "contact_id=6281234567890%40c.us&x=a+b&empty&&y=1=2")
+	f := newQuery(t, "contact_id=6281234567890%40c.us&x=a+b&empty&&y=1=2")
 	if f.Contact("contact_id") != ExampleContact || f.Text("x", 1, 9) != "a b" || f.Text("y", 1, 9) != "1=2" || !f.Has("empty") {
 		t.Errorf("%+v", f.doc.values)
 	}

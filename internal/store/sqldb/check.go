@@ -78,7 +78,7 @@ func (k *checker) all(ctx context.Context) error {
 	if done || err != nil {
 		return err
 	}
-	tables, err := tablesOf(k.conn)
+	tables, err := listTables(k.conn)
 	if err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ func (k *checker) readRange(ctx context.Context, t tree, after []any) (last []an
 	return nil, nil
 }
 
-// tablesOf lists the tables and those of their indexes that can be read in order: with all rows, by plain columns.
-func tablesOf(c *Conn) ([]table, error) {
+// listTables lists the tables and those of their indexes that can be read in order: with all rows, by plain columns.
+func listTables(c *Conn) ([]table, error) {
 	tables, err := Collect(c, func(row Scanner) (t table, err error) {
 		var withoutRowid bool
 		err = row.Scan(&t.name, &withoutRowid)

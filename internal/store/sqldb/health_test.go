@@ -270,7 +270,7 @@ func TestCheckWalksThroughEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	tables, err := tablesOf(c.asConn())
+	tables, err := listTables(c.asConn())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func openPostgres(o Options) (writeEngine, engine, error) {
 		return nil, nil, connectError(err)
 	}
 	if o.Schema != "" {
-		if _, err := write.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schemaOf(config)}.Sanitize()); err != nil {
+		if _, err := write.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{configSchema(config)}.Sanitize()); err != nil {
 			write.close()
 			return nil, nil, err
 		}
@@ -105,7 +105,7 @@ func postgresConfig(o Options) (*pgxpool.Config, error) {
 	// Of several hosts, the one that can be written. A standby shows the past, so it is not read either.
 	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	if o.Schema != "" {
-		main := cmp.Or(schemaOf(config), "public")
+		main := cmp.Or(configSchema(config), "public")
 		own := o.Schema
 		if main != "public" {
 			own = main + "_" + own
@@ -135,8 +135,8 @@ func setAfterConnect(config *pgx.ConnConfig) {
 	}
 }
 
-// schemaOf is the schema that tables are made in; empty: the server's default.
-func schemaOf(config *pgxpool.Config) string {
+// configSchema is the schema that tables are made in; empty: the server's default.
+func configSchema(config *pgxpool.Config) string {
 	first, _, _ := strings.Cut(config.ConnConfig.RuntimeParams["search_path"], ",")
 	return first
 }
