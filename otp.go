@@ -50,15 +50,6 @@ type OTPCode struct {
 	EndedAt   time.Time // zero: it is open
 }
 
-// OTPLedger is what is known of the codes of one contact on one channel. Its rules are in its methods.
-type OTPLedger struct {
-	// Code is the newest code, whatever became of it. Without an id there was none, or it is forgotten,
-	// and only the channel and the contact are set.
-	Code     OTPCode
-	Wrong    []time.Time // wrong tries, over all codes, oldest first: those that still count
-	Requests []time.Time // when codes were asked for, oldest first: those that still count
-}
-
 // OTPLink is a login link: a message with its prompt from the right phone logs its contact in.
 type OTPLink struct {
 	ID        OTPID
@@ -90,4 +81,123 @@ type LinkMessages struct {
 	Success string `json:"success"` // the reply
 	Failed  string `json:"failed"`
 	Expired string `json:"expired"`
+}
+
+// MaxOTPTries is how many wrong tries lock a code or end a link: with six digits a guesser then hits
+// once in 200,000 codes.
+const MaxOTPTries = 5
+
+// LinkTry is a message that carries the code of a login link.
+type LinkTry struct {
+	From   ContactID
+	Alias  ContactID // another spelling of the sender's number, under which the link was asked for; empty: none
+	Edited bool      // the prompt was changed
+	At     time.Time
+}
+
+// LinkOutcome is what follows from a try.
+type LinkOutcome struct {
+	Reply    LinkReply
+	Event    EventType // to publish; empty: none
+	Reason   string    // why it failed, for the event
+	Callback string    // the address to call; empty: none
+}
+
+// LinkReply says which of a link's messages is the reply to a try.
+type LinkReply int
+
+const (
+	ReplySuccess LinkReply = iota
+	ReplyFailed
+	ReplyExpired
+)
+
+// Why a try to use a login link failed.
+const (
+	WrongSender  = "wrong_sender"  // somebody else sent it
+	EditedPrompt = "edited_prompt" // the right contact sent something else with it
+)
+
+// maxReportedOthers is how many tries by others are reported for a link. Later ones are only counted: who
+// has a link's code and another phone could cause any number of events and callbacks.
+const maxReportedOthers = 5
+
+// StatusAt is the status of the link at a time, whether or not its expiry is stored yet.
+func (l OTPLink) StatusAt(now time.Time) OTPStatus {
+	if l.Status == OTPStatusPending && !now.Before(l.ExpiresAt) {
+		return OTPStatusExpired
+	}
+	return l.Status
+}
+
+// Try returns the link as it is after somebody tried to use it, and what follows. A link is approved
+// once: by the right contact, with the unchanged prompt, in time. A failed try does not use it up, but the right contact has
+// only so many. A try on a link that has ended gets a reply and publishes no event: its caller knows how it ended.
+func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
+	if was := l.Status; l.StatusAt(t.At) != OTPStatusPending {
+		l.Status = l.StatusAt(t.At)
+		if l.EndedAt.IsZero() {
+			l.EndedAt = l.ExpiresAt
+		}
+		switch {
+		case l.Status != OTPStatusExpired:
+			return l, LinkOutcome{Reply: ReplyFailed}
+		case was == OTPStatusPending:
+			return l, LinkOutcome{Reply: ReplyExpired, Event: OTPExpired}
+		}
+		return l, LinkOutcome{Reply: ReplyExpired}
+	}
+	failed := LinkOutcome{Reply: ReplyFailed, Event: OTPFailed, Callback: l.OnFailure}
+	switch {
+	case t.From != l.Contact && t.Alias != l.Contact:
+		if l.Others++; l.Others > maxReportedOthers {
+			return l, LinkOutcome{Reply: ReplyFailed}
+		}
+		failed.Reason = WrongSender
+		return l, failed
+	case t.Edited:
+		if l.Tries++; l.Tries >= MaxOTPTries {
+			l.Status, l.EndedAt = OTPStatusLocked, t.At
+		}
+		failed.Reason = EditedPrompt
+		return l, failed
+	}
+	l.Status, l.EndedAt = OTPStatusApproved, t.At
+	return l, LinkOutcome{Reply: ReplySuccess, Event: OTPApproved, Callback: l.OnSuccess}
+}
+
+// Text returns the reply to a try, with the code and the name yet to be filled in.
+func (m LinkMessages) Text(a LinkReply) string {
+	switch a {
+	case ReplySuccess:
+		return m.Success
+	case ReplyExpired:
+		return m.Expired
+	}
+	return m.Failed
+}
+
+// OTPAlarm is what was last noticed of an attack on a channel.
+type OTPAlarm struct {
+	Channel ChannelCode
+	Type    EventType // OTPPaused or OTPGuessing
+	At      time.Time
+	Until   time.Time // it holds until then
+	Count   int       // codes to strangers, or wrong tries
+}
+
+func NewPauseEvent(a OTPAlarm, approved int) *Event {
+	type data struct {
+		Codes    int    `json:"codes"`
+		Approved int    `json:"approved"`
+		Until    string `json:"until"`
+	}
+	return &Event{Type: OTPPaused, Channel: a.Channel, At: a.At, Data: eventData(data{a.Count, approved, Stamp(a.Until)})}
+}
+
+func NewGuessingEvent(a OTPAlarm) *Event {
+	type data struct {
+		Tries int `json:"tries"`
+	}
+	return &Event{Type: OTPGuessing, Channel: a.Channel, At: a.At, Data: eventData(data{a.Count})}
 }

@@ -16,6 +16,7 @@ import (
 	"parley"
 	"parley/internal/api/limit"
 	"parley/internal/media"
+	"parley/internal/otp/rule"
 )
 
 // retryAfter is the wait that the response to an error tells.
@@ -246,8 +247,8 @@ func TestFieldsAreStructured(t *testing.T) {
 		{Name: limitFetches, Unit: limit.UnitBytes, Most: 200 << 20, Window: time.Minute, Left: 12, Wait: 59*time.Second + 1},
 		{Name: limitFetches, Unit: limit.UnitAtOnce, Most: 4, Wait: fetchWait},
 		{Name: limitQueue, Most: 10_000, Wait: 10 * time.Second},
-		codeQuota(parley.OTPRequests.Of([]time.Duration{time.Second})),
-		codeQuota(parley.OTPGuesses.Of(nil)),
+		codeQuota(rule.Requests.Of([]time.Duration{time.Second})),
+		codeQuota(rule.Guesses.Of(nil)),
 	} {
 		fields := quotaFields(q)
 		policy, limit := toList(t, fields[0].value), toList(t, fields[1].value)

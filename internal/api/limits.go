@@ -7,6 +7,7 @@ import (
 	"parley/internal/api/limit"
 	"parley/internal/gateway"
 	"parley/internal/otp"
+	"parley/internal/otp/rule"
 )
 
 // Names of limits in header fields. Those of one-time codes are in the root package.
@@ -49,6 +50,6 @@ func fullQueue(err error) error {
 	return &limit.Error{Quota: limit.Quota{Name: limitQueue, Most: gateway.MaxQueue, Wait: e.RetryAfter}, Err: e}
 }
 
-func codeQuota(q parley.OTPQuota) limit.Quota {
+func codeQuota(q rule.Quota) limit.Quota {
 	return limit.Quota{Name: q.Name, Most: int64(q.Quota), Window: q.Window, Left: int64(q.Left), Wait: q.Wait}
 }

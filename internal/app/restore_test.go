@@ -19,6 +19,7 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 	"parley/internal/token"
 )
@@ -511,6 +512,6 @@ func addOpen(ctx context.Context, tx *store.Tx, was *lastKnown, now time.Time) e
 		CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	link := parley.OTPLink{ID: was.link, Channel: "demo", Contact: was.contact, Hash: []byte{1}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	key := store.StoredResponse{Scope: "demo", Key: "pending", Fingerprint: []byte{1}, Channel: "demo", CreatedAt: now}
-	return errors.Join(append(errs, tx.PutLedger(ctx, parley.OTPLedger{Code: code, Requests: []time.Time{now}}),
+	return errors.Join(append(errs, tx.PutLedger(ctx, rule.Ledger{Code: code, Requests: []time.Time{now}}),
 		tx.AddLink(ctx, link), tx.AddStoredResponse(ctx, key))...)
 }

@@ -21,6 +21,7 @@ import (
 	"parley/internal/cluster"
 	"parley/internal/encrypt"
 	"parley/internal/gateway"
+	"parley/internal/otp/rule"
 	"parley/internal/postgrestest"
 	"parley/internal/store"
 )
@@ -76,7 +77,7 @@ func fillEncrypted(t *testing.T, data *Data) (e encryptedStore) {
 			tx.AddMediaFetch(ctx, parley.MediaFetch{Seq: e.message.Seq, Channel: "demo", Chat: contact, NextAt: now.Add(time.Hour), CreatedAt: now,
 				Reference: k.Encrypt([]byte("file"), parley.MediaReferenceContext("demo"))}),
 			tx.SetResend(ctx, "demo", e.message.Ref(), k.Encrypt([]byte("resend"), gateway.ResendContext("demo")), now),
-			tx.PutLedger(ctx, parley.OTPLedger{Code: code, Requests: []time.Time{now}}), tx.AddLink(ctx, link),
+			tx.PutLedger(ctx, rule.Ledger{Code: code, Requests: []time.Time{now}}), tx.AddLink(ctx, link),
 			tx.AddStoredResponse(ctx, store.StoredResponse{Scope: "demo", Key: "key", Fingerprint: []byte{1}, Channel: "demo", CreatedAt: now,
 				StatusCode: 200, ContentType: "sealed application/json", Body: k.Encrypt([]byte("{}"), "answer to demo key")}),
 		)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"parley/internal/otp/rule"
 	"time"
 
 	"parley"
@@ -36,7 +37,7 @@ func attackFinding(a parley.OTPAlarm) Finding {
 	}
 	return Finding{Check: "codes", Level: Warning, Code: "otp_guessing", Channel: a.Channel, Since: a.At,
 		Found: fmt.Sprintf("On channel %s more than %d wrong codes were tried within an hour, at %s.", a.Channel,
-			parley.OTPGuessLimit, When(a.At)),
+			rule.GuessLimit, When(a.At)),
 		Remedy: "find out who tries codes of many contacts, and limit tries on your login page"}
 }
 

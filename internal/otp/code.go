@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 )
 
@@ -80,7 +81,7 @@ func lifetime(d time.Duration) string {
 
 // LimitError is the error of a request that exceeds a limit. It wraps a [parley.Error].
 type LimitError struct {
-	Quota parley.OTPQuota // the exceeded limit
+	Quota rule.Quota // the exceeded limit
 	err   *parley.Error
 }
 
@@ -88,30 +89,30 @@ func (e *LimitError) Error() string { return e.err.Error() }
 
 func (e *LimitError) Unwrap() error { return e.err }
 
-func newLimitError(q parley.OTPQuota, sentence string) *LimitError {
+func newLimitError(q rule.Quota, sentence string) *LimitError {
 	return &LimitError{q, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait,
 		Message: sentence + " Try again after the time in Retry-After."}}
 }
 
-var contactLimits = map[parley.OTPLimit]string{
-	parley.OTPPause:    "Only one code in 20 seconds is sent to a contact.",
-	parley.OTPRequests: "Only 5 codes in 10 minutes are sent to a contact.",
-	parley.OTPContact:  "Only 20 codes in 10 minutes are sent to a contact over all channels.",
-	parley.OTPGuesses:  "There were 20 wrong tries for this contact in 24 hours, so no code is sent to it for now.",
+var contactLimits = map[rule.Limit]string{
+	rule.Pause:      "Only one code in 20 seconds is sent to a contact.",
+	rule.Requests:   "Only 5 codes in 10 minutes are sent to a contact.",
+	rule.PerContact: "Only 20 codes in 10 minutes are sent to a contact over all channels.",
+	rule.Guesses:    "There were 20 wrong tries for this contact in 24 hours, so no code is sent to it for now.",
 }
 
 // NewCode is a new code, to be stored and sent.
 type NewCode struct {
 	Code    parley.OTPCode
-	Content parley.Secret   // of the message; its text is stored with the code
-	Quota   parley.OTPQuota // what is left of the limits once it is stored
+	Content parley.Secret // of the message; its text is stored with the code
+	Quota   rule.Quota    // what is left of the limits once it is stored
 	// Priority is that of the message: codes to known contacts leave first.
 	Priority parley.Priority
 
 	issuer    *Issuer
 	request   CodeRequest
-	release   func()               // its reservation
-	mustPause *parley.OTPStrangers // Store found that codes to strangers must pause
+	release   func()          // its reservation
+	mustPause *rule.Strangers // Store found that codes to strangers must pause
 }
 
 // NewCode makes a code. The caller must Close it. If a limit forbids it, the error is [LimitError].
@@ -219,20 +220,20 @@ func (n *NewCode) countStranger(ctx context.Context, tx *store.Tx) error {
 }
 
 type ledgers interface {
-	Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error)
-	Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (parley.OTPStrangers, error)
+	Ledgers(ctx context.Context, contact parley.ContactID) ([]rule.Ledger, error)
+	Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (rule.Strangers, error)
 }
 
 // checkContact checks the limits of a contact. It returns the contact's ledger on the channel, and the ages of requests on
 // other channels.
 func (i *Issuer) checkContact(
 	ctx context.Context, from ledgers, channel parley.ChannelCode, contact parley.ContactID, now time.Time,
-) (parley.OTPLedger, []time.Duration, error) {
+) (rule.Ledger, []time.Duration, error) {
 	all, err := from.Ledgers(ctx, contact)
 	if err != nil {
-		return parley.OTPLedger{}, nil, err
+		return rule.Ledger{}, nil, err
 	}
-	own := parley.OTPLedger{Code: parley.OTPCode{Channel: channel, Contact: contact}}
+	own := rule.Ledger{Code: parley.OTPCode{Channel: channel, Contact: contact}}
 	var elsewhere []time.Duration
 	for _, l := range all {
 		its := i.now(l.Code.Channel) // each has its own clock
@@ -241,17 +242,17 @@ func (i *Issuer) checkContact(
 		}
 		if _, inTx := from.(*store.Tx); l.Correct(its) && !inTx { // in a transaction the caller stores it
 			if err := i.correct(ctx, l.Code, its); err != nil {
-				return parley.OTPLedger{}, nil, err
+				return rule.Ledger{}, nil, err
 			}
 		}
 		if l.Code.Channel == channel {
 			own = l
 		} else {
-			elsewhere = append(elsewhere, parley.Ages(l.Requests, its)...)
+			elsewhere = append(elsewhere, rule.Ages(l.Requests, its)...)
 		}
 	}
 	if q := own.Request(now, elsewhere); q.Left == 0 {
-		return own, nil, newLimitError(q, contactLimits[q.OTPLimit])
+		return own, nil, newLimitError(q, contactLimits[q.Limit])
 	}
 	return own, elsewhere, nil
 }
@@ -268,7 +269,7 @@ func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) 
 }
 
 type TryResult struct {
-	parley.OTPTry
+	rule.Try
 	At time.Time
 	// BlockedUntil is until when too many wrong tries forbid a new code; zero: they do not.
 	BlockedUntil time.Time
@@ -308,7 +309,7 @@ func (i *Issuer) validate(
 		c := ledger.Code
 		matches := i.matches(c, code) // always, so that all tries take the same time
 		if matches && c.Status == parley.OTPStatusApproved && (c.ID == unsure.ID || i.takeUnsure(c)) {
-			unsure, result.OTPTry = c, parley.OTPTry{ID: c.ID, Status: c.Status}
+			unsure, result.Try = c, rule.Try{ID: c.ID, Status: c.Status}
 		} else if err := i.try(ctx, tx, ledger, matches, &result); err != nil {
 			return err
 		}
@@ -326,7 +327,7 @@ func (i *Issuer) validate(
 	return result, err
 }
 
-func (i *Issuer) try(ctx context.Context, tx *store.Tx, ledger parley.OTPLedger, matches bool, result *TryResult) (err error) {
+func (i *Issuer) try(ctx context.Context, tx *store.Tx, ledger rule.Ledger, matches bool, result *TryResult) (err error) {
 	now := result.At
 	corrected := ledger.Correct(now) && ledger.Code.ID != ""
 	try, changed := ledger.Try(matches, now)
@@ -342,7 +343,7 @@ func (i *Issuer) try(ctx context.Context, tx *store.Tx, ledger parley.OTPLedger,
 	if err == nil && changed && (try.Status == parley.OTPStatusInvalid || try.Status == parley.OTPStatusLocked) {
 		err = i.countWrongTry(ctx, tx, ledger.Code.Channel, now)
 	}
-	result.OTPTry, result.BlockedUntil = try, blockedUntil(ledger, try, now)
+	result.Try, result.BlockedUntil = try, blockedUntil(ledger, try, now)
 	return err
 }
 
@@ -370,16 +371,16 @@ func (i *Issuer) takeUnsure(c parley.OTPCode) bool {
 	return found && at.Equal(c.EndedAt)
 }
 
-func blockedUntil(l parley.OTPLedger, try parley.OTPTry, now time.Time) time.Time {
+func blockedUntil(l rule.Ledger, try rule.Try, now time.Time) time.Time {
 	if try.Status == parley.OTPStatusLocked {
-		if q := parley.OTPGuesses.Of(parley.Ages(l.Wrong, now)); q.Left == 0 {
+		if q := rule.Guesses.Of(rule.Ages(l.Wrong, now)); q.Left == 0 {
 			return now.Add(q.Wait)
 		}
 	}
 	return time.Time{}
 }
 
-func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l parley.OTPLedger, now time.Time) error {
+func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l rule.Ledger, now time.Time) error {
 	if err := tx.UpdateLedger(ctx, l); err != nil {
 		return err
 	}
@@ -404,10 +405,10 @@ func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l parley.OTPLedger,
 
 func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, now time.Time) error {
 	tries, err := tx.CountWrongTry(ctx, channel, now)
-	if err != nil || tries <= parley.OTPGuessLimit {
+	if err != nil || tries <= rule.GuessLimit {
 		return err
 	}
-	alarm := parley.OTPAlarm{Channel: channel, Type: parley.OTPGuessing, At: now, Until: now.Add(parley.OTPGuessWindow), Count: tries}
+	alarm := parley.OTPAlarm{Channel: channel, Type: parley.OTPGuessing, At: now, Until: now.Add(rule.GuessWindow), Count: tries}
 	raised, err := tx.RaiseOTPAlarm(ctx, alarm)
 	if err != nil || !raised {
 		return err

@@ -3,6 +3,7 @@ package otp
 import (
 	"bytes"
 	"fmt"
+	"parley/internal/otp/rule"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -102,7 +103,7 @@ func TestBlockedUntil(t *testing.T) {
 			return got
 		}
 		var first time.Time
-		for n := range parley.OTPGuesses.Quota {
+		for n := range rule.Guesses.Quota {
 			if n%parley.MaxOTPTries == 0 {
 				time.Sleep(5 * time.Minute)
 				b.code(main, ayu)
@@ -111,7 +112,7 @@ func TestBlockedUntil(t *testing.T) {
 				first = b.now(main)
 			}
 			got := tried("x")
-			if last := n == parley.OTPGuesses.Quota-1; got.BlockedUntil.IsZero() == last {
+			if last := n == rule.Guesses.Quota-1; got.BlockedUntil.IsZero() == last {
 				t.Errorf("after %d wrong tries: %s, barred until %s", n+1, got.Status, got.BlockedUntil)
 			}
 		}

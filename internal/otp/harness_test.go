@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/encrypt"
+	"parley/internal/otp/rule"
 	"parley/internal/postgrestest"
 	"parley/internal/store"
 )
@@ -116,11 +117,11 @@ func (b *bench) code(channel parley.ChannelCode, contact parley.ContactID) strin
 }
 
 // try tries a code.
-func (b *bench) try(channel parley.ChannelCode, contact parley.ContactID, code string) parley.OTPTry {
+func (b *bench) try(channel parley.ChannelCode, contact parley.ContactID, code string) rule.Try {
 	b.t.Helper()
 	tried, err := b.Validate(b.t.Context(), channel, contact, code, nil)
 	b.must(err)
-	return tried.OTPTry
+	return tried.Try
 }
 
 func (b *bench) wants(channel parley.ChannelCode, contact parley.ContactID, code string, status parley.OTPStatus, left int) {
@@ -165,7 +166,7 @@ func (b *bench) wantsEvents(want ...string) {
 	}
 }
 
-func (b *bench) limitOf(err error) parley.OTPQuota {
+func (b *bench) limitOf(err error) rule.Quota {
 	b.t.Helper()
 	limited, ok := errors.AsType[*LimitError](err)
 	if !ok || parley.CodeOf(err) != parley.TooMany {

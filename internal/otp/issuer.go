@@ -21,6 +21,7 @@ import (
 
 	"parley"
 	"parley/internal/encrypt"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 )
 
@@ -66,7 +67,7 @@ func New(c Config) *Issuer {
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
 	}
-	c.Retention = max(c.Retention, parley.OTPGuesses.Window)
+	c.Retention = max(c.Retention, rule.Guesses.Window)
 	return &Issuer{config: c, peppers: c.Keyring.Derive("one-time codes"), digest: sha256.New,
 		metrics: newMetrics(c.Metrics), tx: c.Store.Tx, reserved: map[reservation]int{}, unsure: map[parley.OTPID]time.Time{}}
 }

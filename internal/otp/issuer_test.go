@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/postgrestest"
 	"parley/internal/store"
 )
@@ -31,7 +32,7 @@ func TestCodeIsUsedOnce(t *testing.T) {
 	b.wants(main, ayu, "not even a code", parley.OTPStatusInvalid, 3)
 	b.wants(main, ayu, "\t"+code+" ", parley.OTPStatusApproved, 0)
 	for range 10 {
-		if try := b.try(main, ayu, code); try != (parley.OTPTry{Status: parley.OTPStatusInvalid}) {
+		if try := b.try(main, ayu, code); try != (rule.Try{Status: parley.OTPStatusInvalid}) {
 			t.Errorf("used again: %+v", try)
 		}
 	}
@@ -56,10 +57,10 @@ func TestChannelsAndContactsAreSeparate(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	code := b.code(main, ayu)
 	for range 10 {
-		if try := b.try(other, ayu, code); try != (parley.OTPTry{Status: parley.OTPStatusInvalid}) {
+		if try := b.try(other, ayu, code); try != (rule.Try{Status: parley.OTPStatusInvalid}) {
 			t.Errorf("on another channel: %+v", try)
 		}
-		if try := b.try(main, budi, code); try != (parley.OTPTry{Status: parley.OTPStatusInvalid}) {
+		if try := b.try(main, budi, code); try != (rule.Try{Status: parley.OTPStatusInvalid}) {
 			t.Errorf("of another contact: %+v", try)
 		}
 	}
@@ -222,7 +223,7 @@ func TestMaintenance(t *testing.T) {
 		if l, err := b.config.Store.Ledger(ctx, main, ayu); err != nil || l.Code.ID != "" {
 			t.Errorf("a day after its end there is %+v, %v", l, err)
 		}
-		if try := b.try(main, ayu, code); try != (parley.OTPTry{Status: parley.OTPStatusInvalid}) {
+		if try := b.try(main, ayu, code); try != (rule.Try{Status: parley.OTPStatusInvalid}) {
 			t.Errorf("a forgotten code: %+v", try)
 		}
 		later(2 * time.Hour)
@@ -270,10 +271,10 @@ func TestReplacedAfterItsTime(t *testing.T) {
 func TestRequestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, filepath.Join(t.TempDir(), "parley.db"))
-		refused := func(limit parley.OTPLimit, wait time.Duration) {
+		refused := func(limit rule.Limit, wait time.Duration) {
 			t.Helper()
 			_, _, err := b.request(order(main, ayu))
-			if q := b.limitOf(err); q.OTPLimit != limit || q.Wait != wait || q.Left != 0 {
+			if q := b.limitOf(err); q.Limit != limit || q.Wait != wait || q.Left != 0 {
 				t.Errorf("got %+v, want %+v and %s", q, limit, wait)
 			}
 		}
@@ -281,25 +282,25 @@ func TestRequestLimits(t *testing.T) {
 		for n := range 5 {
 			_, issue, err := b.request(order(main, ayu))
 			b.must(err)
-			if issue.Quota.OTPLimit != parley.OTPRequests || issue.Quota.Left != 4-n {
+			if issue.Quota.Limit != rule.Requests || issue.Quota.Left != 4-n {
 				t.Errorf("after %d: %+v", n+1, issue.Quota)
 			}
 			if n < 4 {
-				refused(parley.OTPPause, 20*time.Second)
+				refused(rule.Pause, 20*time.Second)
 				time.Sleep(19*time.Second + 999*time.Millisecond)
-				refused(parley.OTPPause, time.Millisecond)
+				refused(rule.Pause, time.Millisecond)
 				time.Sleep(time.Millisecond)
 			}
 			b.restart() // which loses nothing
 		}
-		refused(parley.OTPRequests, 10*time.Minute-80*time.Second)
+		refused(rule.Requests, 10*time.Minute-80*time.Second)
 		time.Sleep(time.Until(began.Add(10*time.Minute - time.Millisecond)))
-		refused(parley.OTPRequests, time.Millisecond)
+		refused(rule.Requests, time.Millisecond)
 		b.code(main, budi) // others are free
 		b.code(other, ayu)
 		time.Sleep(time.Millisecond)
 		b.code(main, ayu)
-		refused(parley.OTPRequests, 20*time.Second) // until the second of the five is ten minutes ago
+		refused(rule.Requests, 20*time.Second) // until the second of the five is ten minutes ago
 	})
 }
 
@@ -320,7 +321,7 @@ func TestLimitOverAllChannels(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		_, _, err := b.request(order(main, ayu))
-		if q := b.limitOf(err); q.OTPLimit != parley.OTPContact || q.Wait != 6*time.Minute {
+		if q := b.limitOf(err); q.Limit != rule.PerContact || q.Wait != 6*time.Minute {
 			t.Errorf("got %+v", q)
 		}
 		b.code(main, budi)
@@ -351,7 +352,7 @@ func TestGuessBudgetStopsRequests(t *testing.T) {
 		b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
 		b.wants(main, ayu, "x", parley.OTPStatusLocked, 0)
 		_, _, err := b.request(order(main, ayu))
-		if q := b.limitOf(err); q.OTPLimit != parley.OTPGuesses || !time.Now().Add(q.Wait).Equal(first.Add(24*time.Hour)) {
+		if q := b.limitOf(err); q.Limit != rule.Guesses || !time.Now().Add(q.Wait).Equal(first.Add(24*time.Hour)) {
 			t.Errorf("got %+v", q)
 		}
 		time.Sleep(time.Until(first.Add(24*time.Hour - time.Millisecond)))

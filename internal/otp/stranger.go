@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 )
 
@@ -41,7 +42,7 @@ var errMustPause = errors.New("codes to strangers must pause")
 
 // checkStranger rejects a code to a stranger beyond the limits, and while such codes pause. If a pause must begin, the error
 // is errMustPause.
-func (i *Issuer) checkStranger(ctx context.Context, from ledgers, r CodeRequest, now time.Time) (parley.OTPStrangers, error) {
+func (i *Issuer) checkStranger(ctx context.Context, from ledgers, r CodeRequest, now time.Time) (rule.Strangers, error) {
 	strangers, samePrefix := i.strangerLimits(r.Channel.Network)
 	s, err := from.Strangers(ctx, r.Channel.Code, r.Contact, now, max(strangers, samePrefix))
 	if err == nil && s.MustPause() {
@@ -50,7 +51,7 @@ func (i *Issuer) checkStranger(ctx context.Context, from ledgers, r CodeRequest,
 	if err != nil {
 		return s, err
 	}
-	var exceeded parley.OTPQuota
+	var exceeded rule.Quota
 	for _, q := range s.Limits(strangers, samePrefix, now) {
 		if q.Left == 0 && q.Wait > exceeded.Wait {
 			exceeded = q
@@ -64,11 +65,11 @@ func (i *Issuer) checkStranger(ctx context.Context, from ledgers, r CodeRequest,
 
 // pauseError is the error of the request with which the pause begins.
 func pauseError(now time.Time) *LimitError {
-	return strangerLimitError(parley.PauseQuota(parley.OTPPauseLength), now)
+	return strangerLimitError(rule.PauseQuota(rule.PauseLength), now)
 }
 
-func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s parley.OTPStrangers, now time.Time) error {
-	alarm := parley.OTPAlarm{Channel: channel, Type: parley.OTPPaused, At: now, Until: now.Add(parley.OTPPauseLength), Count: s.Codes}
+func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s rule.Strangers, now time.Time) error {
+	alarm := parley.OTPAlarm{Channel: channel, Type: parley.OTPPaused, At: now, Until: now.Add(rule.PauseLength), Count: s.Codes}
 	return i.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		raised, err := tx.RaiseOTPAlarm(ctx, alarm)
 		if err != nil || !raised { // a concurrent request raised it
@@ -79,7 +80,7 @@ func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s parley
 	})
 }
 
-func strangerLimitError(q parley.OTPQuota, now time.Time) *LimitError {
+func strangerLimitError(q rule.Quota, now time.Time) *LimitError {
 	var sentence string
 	switch q.Name {
 	case "otp-contacts":
@@ -126,7 +127,7 @@ type reservation struct {
 }
 
 func queueLimitError(r CodeRequest, ahead int, pace, wait time.Duration) *LimitError {
-	q := parley.OTPQuota{OTPLimit: parley.OTPLimit{Name: "otp-queue", Quota: int(r.TTL / pace), Window: r.TTL}, Wait: wait}
+	q := rule.Quota{Limit: rule.Limit{Name: "otp-queue", Quota: int(r.TTL / pace), Window: r.TTL}, Wait: wait}
 	return newLimitError(q, fmt.Sprintf("%d codes leave before this one, which takes up to %s at the channel's pace: "+
 		"longer than the code is valid.", ahead, time.Duration(ahead)*pace))
 }

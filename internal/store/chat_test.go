@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 )
 
@@ -258,7 +259,7 @@ var chatTests = map[string]func(*env){
 	"the newest code under any spelling counts": func(e *env) {
 		put := func(id parley.OTPID, contact parley.ContactID, at time.Time) {
 			e.tx(func(tx *store.Tx) error {
-				return tx.PutLedger(e.Context(), parley.OTPLedger{Code: parley.OTPCode{ID: id, Channel: main, Contact: contact,
+				return tx.PutLedger(e.Context(), rule.Ledger{Code: parley.OTPCode{ID: id, Channel: main, Contact: contact,
 					Hash: []byte(id), CreatedAt: at, ExpiresAt: at.Add(time.Hour)}})
 			})
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"parley/internal/otp/rule"
 	"slices"
 	"strconv"
 	"time"
@@ -20,8 +21,8 @@ const (
 	readLedgers = `SELECT ` + ledgerColumns + ` FROM otp_code WHERE EXISTS (SELECT 1 FROM channel WHERE channel.id = otp_code.channel) AND `
 )
 
-func scanLedger(row scanner) (parley.OTPLedger, error) {
-	var l parley.OTPLedger
+func scanLedger(row scanner) (rule.Ledger, error) {
+	var l rule.Ledger
 	var seq, created, expires, ended int64
 	var wrong, requests []byte
 	c := &l.Code
@@ -34,40 +35,40 @@ func scanLedger(row scanner) (parley.OTPLedger, error) {
 }
 
 // Ledger reads the ledger of a contact's codes on a channel. A code for another spelling of the number counts.
-func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
+func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (rule.Ledger, error) {
 	r = r.with(ctx)
 	spellings, err := r.Spellings(ctx, channel, contact)
 	if err != nil {
-		return parley.OTPLedger{}, err
+		return rule.Ledger{}, err
 	}
 	in, args := inList(2, texts(spellings))
 	l, err := one(r, readLedgers+ofChannel+` AND contact IN `+in+` ORDER BY created_at DESC LIMIT 1`,
 		append([]any{string(channel)}, args...), scanLedger)
 	if err == parley.ErrNotFound {
-		return parley.OTPLedger{Code: parley.OTPCode{Channel: channel, Contact: contact}}, nil
+		return rule.Ledger{Code: parley.OTPCode{Channel: channel, Contact: contact}}, nil
 	}
 	return l, err
 }
 
 // Ledger is [Reader.Ledger] for a change. On PostgreSQL another node may still change the same ledger, while the channel is handed
 // over: the later one waits and reads what the other stored.
-func (t *Tx) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
+func (t *Tx) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (rule.Ledger, error) {
 	if t.conn.IsPostgres() {
 		spellings, err := t.Spellings(ctx, channel, contact)
 		if err != nil {
-			return parley.OTPLedger{}, err
+			return rule.Ledger{}, err
 		}
 		in, args := inList(2, texts(spellings))
 		err = t.exec(`SELECT 1 FROM otp_code WHERE `+ofChannel+` AND contact IN `+in+` FOR UPDATE`, append([]any{string(channel)}, args...)...)
 		if err != nil {
-			return parley.OTPLedger{}, err
+			return rule.Ledger{}, err
 		}
 	}
 	return t.Reader.Ledger(ctx, channel, contact)
 }
 
 // Ledgers reads a contact's ledgers on all channels, the newest of each channel last.
-func (r Reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
+func (r Reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]rule.Ledger, error) {
 	return list(r.with(ctx), readLedgers+`contact IN (SELECT $1 UNION
 		SELECT alias.contact FROM alias WHERE chat IN (SELECT id FROM chat WHERE contact = $1)) ORDER BY 3, created_at`,
 		[]any{string(contact)}, scanLedger)
@@ -90,7 +91,7 @@ func (r Reader) OTPsDue(ctx context.Context, channel parley.ChannelCode, after, 
 }
 
 // PutLedger stores a whole ledger.
-func (t *Tx) PutLedger(_ context.Context, l parley.OTPLedger) error {
+func (t *Tx) PutLedger(_ context.Context, l rule.Ledger) error {
 	c := l.Code
 	channel, err := t.channelID(c.Channel)
 	if err != nil {
@@ -107,7 +108,7 @@ func (t *Tx) PutLedger(_ context.Context, l parley.OTPLedger) error {
 }
 
 // UpdateLedger stores the part of a ledger that a try changes.
-func (t *Tx) UpdateLedger(_ context.Context, l parley.OTPLedger) error {
+func (t *Tx) UpdateLedger(_ context.Context, l rule.Ledger) error {
 	c := l.Code
 	if c.Status != parley.OTPStatusPending {
 		c.Encrypted = nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"parley/internal/otp/rule"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ const alikeDigits = 4
 
 // Strangers reads the codes that a channel sent to strangers.
 func (r Reader) Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (
-	s parley.OTPStrangers, err error) {
+	s rule.Strangers, err error) {
 	r = r.with(ctx)
 	var pausedUntil int64
 	err = r.optional(`SELECT until FROM otp_alarm WHERE `+ofChannel+` AND type = $2`,
@@ -40,12 +41,12 @@ func (r Reader) Strangers(ctx context.Context, channel parley.ChannelCode, conta
 	s.PausedUntil = moment(pausedUntil)
 	var codes, approved, counted int64
 	err = r.row(`SELECT count(*), coalesce(sum(approved), 0) FROM otp_stranger WHERE `+ofChannel+` AND at > $2`,
-		[]any{string(channel), max(millis(now.Add(-parley.OTPApprovalWindow)), pausedUntil-1)}, &codes, &approved)
+		[]any{string(channel), max(millis(now.Add(-rule.ApprovalWindow)), pausedUntil-1)}, &codes, &approved)
 	if err != nil {
 		return s, err
 	}
 	s.Codes, s.Approved = int(codes), int(approved)
-	since := millis(now.Add(-parley.OTPStrangerWindow))
+	since := millis(now.Add(-rule.StrangerWindow))
 	// The plus: by the contact, not among all of the window.
 	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_stranger
 		WHERE `+ofChannel+` AND contact = $2 AND +at > $3 AND counted = 1) THEN 1 ELSE 0 END`,
@@ -76,7 +77,7 @@ func (t *Tx) AddStranger(_ context.Context, c parley.OTPCode, count bool) error 
 		return err
 	}
 	if err := t.exec(`DELETE FROM otp_stranger WHERE channel = $1 AND at <= $2`,
-		channel, millis(c.CreatedAt.Add(-parley.OTPStrangerWindow))); err != nil {
+		channel, millis(c.CreatedAt.Add(-rule.StrangerWindow))); err != nil {
 		return err
 	}
 	return t.add(`INSERT INTO otp_stranger (code, channel, contact, at, counted) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
@@ -106,7 +107,7 @@ func (t *Tx) CountWrongTry(_ context.Context, code parley.ChannelCode, at time.T
 		return 0, err
 	}
 	minute := at.Unix() / 60
-	oldest := minute - int64(parley.OTPGuessWindow/time.Minute)
+	oldest := minute - int64(rule.GuessWindow/time.Minute)
 	if err := t.exec(`DELETE FROM otp_wrong WHERE channel = $1 AND minute <= $2`, channel, oldest); err != nil {
 		return 0, err
 	}

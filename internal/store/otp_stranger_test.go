@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 )
 
@@ -179,7 +180,7 @@ func (e *env) stranger(channel parley.ChannelCode, contact parley.ContactID, at 
 	return code
 }
 
-func (e *env) strangers(contact parley.ContactID, limit int) parley.OTPStrangers {
+func (e *env) strangers(contact parley.ContactID, limit int) rule.Strangers {
 	e.Helper()
 	s, err := e.store.Strangers(e.Context(), main, contact, start, limit)
 	e.must(err)
@@ -219,7 +220,7 @@ func (e *env) raise(a parley.OTPAlarm, want bool) {
 
 func (e *env) wantAges(what string, got []time.Time, want []time.Duration) {
 	e.Helper()
-	ages := parley.Ages(got, start)
+	ages := rule.Ages(got, start)
 	if len(ages) != len(want) {
 		e.Errorf("%s are %v, want %v", what, ages, want)
 		return

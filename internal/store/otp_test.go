@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 )
 
 // newLedger makes a ledger with an open code, as a request for one leaves it.
-func newLedger(channel parley.ChannelCode, contact parley.ContactID) parley.OTPLedger {
-	return parley.OTPLedger{
+func newLedger(channel parley.ChannelCode, contact parley.ContactID) rule.Ledger {
+	return rule.Ledger{
 		Code: parley.OTPCode{
 			ID: parley.NewCodeID(), Channel: channel, Contact: contact, Hash: []byte{1, 2, 3}, Encrypted: []byte("encrypted"),
 			CreatedAt: start, ExpiresAt: start.Add(5 * time.Minute),
@@ -21,7 +22,7 @@ func newLedger(channel parley.ChannelCode, contact parley.ContactID) parley.OTPL
 	}
 }
 
-func (e *env) putLedgers(ledgers ...parley.OTPLedger) {
+func (e *env) putLedgers(ledgers ...rule.Ledger) {
 	e.Helper()
 	e.tx(func(tx *store.Tx) error {
 		for _, l := range ledgers {
@@ -33,7 +34,7 @@ func (e *env) putLedgers(ledgers ...parley.OTPLedger) {
 	})
 }
 
-func (e *env) ledger(channel parley.ChannelCode, contact parley.ContactID) parley.OTPLedger {
+func (e *env) ledger(channel parley.ChannelCode, contact parley.ContactID) rule.Ledger {
 	e.Helper()
 	l, err := e.store.Ledger(e.Context(), channel, contact)
 	e.must(err)
@@ -41,14 +42,14 @@ func (e *env) ledger(channel parley.ChannelCode, contact parley.ContactID) parle
 }
 
 // ended is a ledger whose code came to an end.
-func ended(l parley.OTPLedger, status parley.OTPStatus, at time.Time) parley.OTPLedger {
+func ended(l rule.Ledger, status parley.OTPStatus, at time.Time) rule.Ledger {
 	l.Code.Status, l.Code.EndedAt, l.Code.Encrypted = status, at, nil
 	return l
 }
 
 var codeTests = map[string]func(*env){
 	"nothing is known of a contact at first": func(e *env) {
-		e.same("ledger", e.ledger(main, ann), parley.OTPLedger{Code: parley.OTPCode{Channel: main, Contact: ann}})
+		e.same("ledger", e.ledger(main, ann), rule.Ledger{Code: parley.OTPCode{Channel: main, Contact: ann}})
 		all, err := e.store.Ledgers(e.Context(), ann)
 		e.must(err)
 		e.same("ledgers", len(all), 0)
@@ -89,7 +90,7 @@ var codeTests = map[string]func(*env){
 	},
 
 	"contacts and channels are apart": func(e *env) {
-		all := []parley.OTPLedger{newLedger(main, ann), newLedger(other, ann), newLedger(main, bob)}
+		all := []rule.Ledger{newLedger(main, ann), newLedger(other, ann), newLedger(main, bob)}
 		e.putLedgers(all...)
 		for _, want := range all {
 			e.same("ledger", e.ledger(want.Code.Channel, want.Code.Contact), want)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 )
 
@@ -150,7 +151,7 @@ var searchTests = map[string]func(*env){
 				{ID: "otc_3", Channel: other, Contact: bob, CreatedAt: start, ExpiresAt: start.Add(time.Hour)},
 			} {
 				c.Hash = []byte{byte(i)}
-				if err := tx.PutLedger(e.Context(), parley.OTPLedger{Code: c}); err != nil {
+				if err := tx.PutLedger(e.Context(), rule.Ledger{Code: c}); err != nil {
 					return err
 				}
 				l := parley.OTPLink{ID: parley.OTPID(strings.Replace(string(c.ID), "otc", "otl", 1)), Channel: c.Channel,

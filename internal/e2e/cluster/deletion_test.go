@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/postgrestest"
 	"parley/internal/store"
 )
@@ -96,7 +97,7 @@ func seedChannel(t *testing.T, address string, channel parley.ChannelCode, messa
 			}
 		}
 		for i := range contacts {
-			err := tx.PutLedger(t.Context(), parley.OTPLedger{Code: parley.OTPCode{Channel: channel, Contact: seededContact(i), Hash: []byte{1},
+			err := tx.PutLedger(t.Context(), rule.Ledger{Code: parley.OTPCode{Channel: channel, Contact: seededContact(i), Hash: []byte{1},
 				ID: parley.OTPID(fmt.Sprint("otc_", i)), CreatedAt: time.Now().Add(-time.Hour), ExpiresAt: time.Now().Add(-time.Minute),
 				Status: parley.OTPStatusExpired}})
 			if err != nil {

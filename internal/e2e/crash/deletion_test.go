@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -108,7 +109,7 @@ func seed(t *testing.T, path string, messages, contacts int) {
 			}
 		}
 		for i := range contacts {
-			err := tx.PutLedger(t.Context(), parley.OTPLedger{Code: parley.OTPCode{Channel: "big", Contact: contact(i), Hash: []byte{1},
+			err := tx.PutLedger(t.Context(), rule.Ledger{Code: parley.OTPCode{Channel: "big", Contact: contact(i), Hash: []byte{1},
 				ID: parley.OTPID(fmt.Sprint("otc_", i)), CreatedAt: time.Now().Add(-time.Hour), ExpiresAt: time.Now().Add(-time.Minute),
 				Status: parley.OTPStatusExpired}})
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/app"
 	"parley/internal/callback"
+	"parley/internal/otp/rule"
 	"parley/internal/parleytest"
 	"parley/internal/store"
 )
@@ -326,7 +327,7 @@ func attackCodes(l *eventLog) {
 	}
 	l.expect(parley.OTPGuessing, `"tries":501`)
 	for i := 0; request(fmt.Sprintf("6281400%06d", i)).Status == http.StatusOK; i++ {
-		if i == parley.OTPApprovalCodes {
+		if i == rule.ApprovalCodes {
 			l.T.Fatal("codes to strangers do not pause")
 		}
 	}

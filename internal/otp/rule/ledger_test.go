@@ -1,4 +1,4 @@
-package parley
+package rule
 
 import (
 	"math/rand/v2"
@@ -6,13 +6,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"parley"
 )
 
 var otpStart = time.Date(2026, 11, 15, 8, 30, 0, 0, time.UTC)
 
-func openLedger(life time.Duration) OTPLedger {
-	l := OTPLedger{Code: OTPCode{Channel: "main", Contact: "6281100000001@c.us"}}
-	l.Replace(OTPCode{ID: NewCodeID(), Encrypted: []byte("x"), CreatedAt: otpStart, ExpiresAt: otpStart.Add(life)})
+func openLedger(life time.Duration) Ledger {
+	l := Ledger{Code: parley.OTPCode{Channel: "main", Contact: "6281100000001@c.us"}}
+	l.Replace(parley.OTPCode{ID: parley.NewCodeID(), Encrypted: []byte("x"), CreatedAt: otpStart, ExpiresAt: otpStart.Add(life)})
 	return l
 }
 
@@ -22,20 +24,20 @@ func TestOTPTry(t *testing.T) {
 		wrong   int           // tries before
 		at      time.Duration // of the try
 		matches bool
-		status  OTPStatus
+		status  parley.OTPStatus
 		left    int
 		ends    bool
 	}{
-		"right at once":             {0, 0, true, OTPStatusApproved, 0, true},
-		"wrong at once":             {0, 0, false, OTPStatusInvalid, 4, false},
-		"right after four wrong":    {4, time.Second, true, OTPStatusApproved, 0, true},
-		"the fourth wrong":          {3, time.Second, false, OTPStatusInvalid, 1, false},
-		"the fifth wrong":           {4, time.Second, false, OTPStatusLocked, 0, true},
-		"right in the last instant": {0, life - time.Nanosecond, true, OTPStatusApproved, 0, true},
-		"right when it is over":     {0, life, true, OTPStatusExpired, 0, true},
-		"wrong when it is over":     {0, life, false, OTPStatusExpired, 0, true},
-		"right long after":          {0, 24 * time.Hour, true, OTPStatusExpired, 0, true},
-		"right, the clock set back": {0, -time.Hour, true, OTPStatusApproved, 0, true},
+		"right at once":             {0, 0, true, parley.OTPStatusApproved, 0, true},
+		"wrong at once":             {0, 0, false, parley.OTPStatusInvalid, 4, false},
+		"right after four wrong":    {4, time.Second, true, parley.OTPStatusApproved, 0, true},
+		"the fourth wrong":          {3, time.Second, false, parley.OTPStatusInvalid, 1, false},
+		"the fifth wrong":           {4, time.Second, false, parley.OTPStatusLocked, 0, true},
+		"right in the last instant": {0, life - time.Nanosecond, true, parley.OTPStatusApproved, 0, true},
+		"right when it is over":     {0, life, true, parley.OTPStatusExpired, 0, true},
+		"wrong when it is over":     {0, life, false, parley.OTPStatusExpired, 0, true},
+		"right long after":          {0, 24 * time.Hour, true, parley.OTPStatusExpired, 0, true},
+		"right, the clock set back": {0, -time.Hour, true, parley.OTPStatusApproved, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := openLedger(life)
@@ -45,10 +47,10 @@ func TestOTPTry(t *testing.T) {
 			}
 			now := otpStart.Add(test.at)
 			try, changed := l.Try(test.matches, now)
-			if want := (OTPTry{id, test.status, test.left}); try != want || !changed {
+			if want := (Try{id, test.status, test.left}); try != want || !changed {
 				t.Errorf("got %+v, changed %t; want %+v", try, changed, want)
 			}
-			if ended := l.Code.Status != OTPStatusPending; ended != test.ends || ended != (l.Code.Encrypted == nil) ||
+			if ended := l.Code.Status != parley.OTPStatusPending; ended != test.ends || ended != (l.Code.Encrypted == nil) ||
 				ended == l.Code.EndedAt.IsZero() {
 				t.Errorf("the code is %+v", l.Code)
 			}
@@ -59,21 +61,21 @@ func TestOTPTry(t *testing.T) {
 func TestOTPTryAfterTheEnd(t *testing.T) {
 	at := otpStart.Add(time.Minute)
 	for name, test := range map[string]struct {
-		end  func(*OTPLedger)
-		want OTPStatus
+		end  func(*Ledger)
+		want parley.OTPStatus
 		id   bool
 	}{
-		"none was ever asked for": {func(l *OTPLedger) { *l = OTPLedger{} }, OTPStatusInvalid, false},
-		"approved":                {func(l *OTPLedger) { l.Try(true, otpStart) }, OTPStatusInvalid, false},
-		"expired": {func(l *OTPLedger) {
+		"none was ever asked for": {func(l *Ledger) { *l = Ledger{} }, parley.OTPStatusInvalid, false},
+		"approved":                {func(l *Ledger) { l.Try(true, otpStart) }, parley.OTPStatusInvalid, false},
+		"expired": {func(l *Ledger) {
 			l.Code.ExpiresAt = otpStart
 			l.Try(true, otpStart)
-		}, OTPStatusExpired, true},
-		"locked": {func(l *OTPLedger) {
-			for range MaxOTPTries {
+		}, parley.OTPStatusExpired, true},
+		"locked": {func(l *Ledger) {
+			for range parley.MaxOTPTries {
 				l.Try(false, otpStart)
 			}
-		}, OTPStatusLocked, true},
+		}, parley.OTPStatusLocked, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := openLedger(5 * time.Minute)
@@ -95,18 +97,18 @@ func TestOTPTryAfterTheEnd(t *testing.T) {
 // A new code gives five tries again, but not of the twenty of a day.
 func TestOTPGuessesOfADay(t *testing.T) {
 	l := openLedger(time.Hour)
-	guess := func(at time.Duration) OTPTry {
+	guess := func(at time.Duration) Try {
 		try, _ := l.Try(false, otpStart.Add(at))
 		return try
 	}
 	for n := range 20 {
 		at := time.Duration(n) * time.Minute
 		if n > 0 && n%4 == 0 { // before the fifth try of each code
-			l.Replace(OTPCode{ID: NewCodeID(), CreatedAt: otpStart.Add(at), ExpiresAt: otpStart.Add(at + time.Hour)})
+			l.Replace(parley.OTPCode{ID: parley.NewCodeID(), CreatedAt: otpStart.Add(at), ExpiresAt: otpStart.Add(at + time.Hour)})
 		}
-		want := OTPTry{l.Code.ID, OTPStatusInvalid, min(4-n%4, 19-n)}
+		want := Try{l.Code.ID, parley.OTPStatusInvalid, min(4-n%4, 19-n)}
 		if n == 19 {
-			want.Status = OTPStatusLocked
+			want.Status = parley.OTPStatusLocked
 		}
 		if got := guess(at); got != want {
 			t.Fatalf("wrong try %d: %+v, want %+v", n+1, got, want)
@@ -114,21 +116,21 @@ func TestOTPGuessesOfADay(t *testing.T) {
 	}
 	day := 24 * time.Hour
 	for at, left := range map[time.Duration]int{19 * time.Minute: 0, day - time.Millisecond: 0, day: 1, day + 5*time.Minute: 1} {
-		if q := l.Request(otpStart.Add(at), nil); (q.Left > 0) != (left > 0) || left == 0 && (q.OTPLimit != OTPGuesses || q.Wait != day-at) {
+		if q := l.Request(otpStart.Add(at), nil); (q.Left > 0) != (left > 0) || left == 0 && (q.Limit != Guesses || q.Wait != day-at) {
 			t.Errorf("a request after %s: %+v", at, q)
 		}
 	}
 	// A day after the first of them there is one more try, and the next a minute later.
-	l.Replace(OTPCode{ID: NewCodeID(), CreatedAt: otpStart.Add(day), ExpiresAt: otpStart.Add(day + time.Hour)})
-	if got := guess(day); got.Status != OTPStatusLocked {
+	l.Replace(parley.OTPCode{ID: parley.NewCodeID(), CreatedAt: otpStart.Add(day), ExpiresAt: otpStart.Add(day + time.Hour)})
+	if got := guess(day); got.Status != parley.OTPStatusLocked {
 		t.Errorf("the twentieth within a day: %+v", got)
 	}
-	if q := l.Request(otpStart.Add(day+20*time.Second), nil); q.OTPLimit != OTPGuesses || q.Wait != 40*time.Second {
+	if q := l.Request(otpStart.Add(day+20*time.Second), nil); q.Limit != Guesses || q.Wait != 40*time.Second {
 		t.Errorf("a request: %+v", q)
 	}
 	// An approval clears the count.
-	l.Replace(OTPCode{ID: NewCodeID(), CreatedAt: otpStart.Add(day + time.Minute), ExpiresAt: otpStart.Add(day + time.Hour)})
-	if try, _ := l.Try(true, otpStart.Add(day+time.Minute)); try.Status != OTPStatusApproved || len(l.Wrong) != 0 {
+	l.Replace(parley.OTPCode{ID: parley.NewCodeID(), CreatedAt: otpStart.Add(day + time.Minute), ExpiresAt: otpStart.Add(day + time.Hour)})
+	if try, _ := l.Try(true, otpStart.Add(day+time.Minute)); try.Status != parley.OTPStatusApproved || len(l.Wrong) != 0 {
 		t.Errorf("%+v, with %d wrong ones left", try, len(l.Wrong))
 	}
 }
@@ -141,24 +143,24 @@ func TestOTPLimits(t *testing.T) {
 		return all
 	}
 	for name, test := range map[string]struct {
-		limit OTPLimit
+		limit Limit
 		ages  []time.Duration
 		left  int
 		wait  time.Duration
 	}{
-		"nothing":                {OTPRequests, nil, 5, 0},
-		"one":                    {OTPRequests, ages(10), 4, 590 * time.Second},
-		"all of it":              {OTPRequests, ages(500, 400, 300, 200, 100), 0, 100 * time.Second},
-		"in any order":           {OTPRequests, ages(100, 500, 300, 200, 400), 0, 100 * time.Second},
-		"more than all":          {OTPRequests, ages(500, 400, 300, 200, 100, 50, 10), 0, 300 * time.Second},
-		"just over":              {OTPRequests, ages(600, 400, 300, 200, 100), 1, 200 * time.Second},
-		"just not":               {OTPRequests, []time.Duration{10*time.Minute - 1, 0, 0, 0, 0}, 0, 1},
-		"the pause":              {OTPPause, ages(19), 0, time.Second},
-		"after the pause":        {OTPPause, ages(20), 1, 0},
-		"a time that is to come": {OTPPause, ages(-3600), 0, 20 * time.Second},
+		"nothing":                {Requests, nil, 5, 0},
+		"one":                    {Requests, ages(10), 4, 590 * time.Second},
+		"all of it":              {Requests, ages(500, 400, 300, 200, 100), 0, 100 * time.Second},
+		"in any order":           {Requests, ages(100, 500, 300, 200, 400), 0, 100 * time.Second},
+		"more than all":          {Requests, ages(500, 400, 300, 200, 100, 50, 10), 0, 300 * time.Second},
+		"just over":              {Requests, ages(600, 400, 300, 200, 100), 1, 200 * time.Second},
+		"just not":               {Requests, []time.Duration{10*time.Minute - 1, 0, 0, 0, 0}, 0, 1},
+		"the pause":              {Pause, ages(19), 0, time.Second},
+		"after the pause":        {Pause, ages(20), 1, 0},
+		"a time that is to come": {Pause, ages(-3600), 0, 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, want := test.limit.Of(test.ages), (OTPQuota{test.limit, test.left, test.wait}); got != want {
+			if got, want := test.limit.Of(test.ages), (Quota{test.limit, test.left, test.wait}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
@@ -177,23 +179,23 @@ func TestOTPRequestTakesTheTightestLimit(t *testing.T) {
 		guesses[i] = ago(time.Hour)
 	}
 	for name, test := range map[string]struct {
-		ledger    OTPLedger
+		ledger    Ledger
 		elsewhere []time.Duration
-		limit     OTPLimit
+		limit     Limit
 		left      int
 		wait      time.Duration
 	}{
-		"free":                 {OTPLedger{}, nil, OTPRequests, 5, 0},
-		"the pause":            {OTPLedger{Requests: []time.Time{ago(5 * time.Second)}}, nil, OTPPause, 0, 15 * time.Second},
-		"the pause is shorter": {OTPLedger{Requests: five}, nil, OTPRequests, 0, time.Minute},
-		"the pause is longer": {OTPLedger{Requests: append([]time.Time{ago(10*time.Minute - time.Second)}, five[1:]...)}, nil,
-			OTPPause, 0, 19 * time.Second},
-		"over all channels":         {OTPLedger{}, many, OTPContact, 0, 30 * time.Second},
-		"all channels and this one": {OTPLedger{Requests: []time.Time{ago(30 * time.Second)}}, many[1:], OTPContact, 0, 30 * time.Second},
-		"guessed too often":         {OTPLedger{Requests: five, Wrong: guesses}, many, OTPGuesses, 0, 23 * time.Hour},
+		"free":                 {Ledger{}, nil, Requests, 5, 0},
+		"the pause":            {Ledger{Requests: []time.Time{ago(5 * time.Second)}}, nil, Pause, 0, 15 * time.Second},
+		"the pause is shorter": {Ledger{Requests: five}, nil, Requests, 0, time.Minute},
+		"the pause is longer": {Ledger{Requests: append([]time.Time{ago(10*time.Minute - time.Second)}, five[1:]...)}, nil,
+			Pause, 0, 19 * time.Second},
+		"over all channels":         {Ledger{}, many, PerContact, 0, 30 * time.Second},
+		"all channels and this one": {Ledger{Requests: []time.Time{ago(30 * time.Second)}}, many[1:], PerContact, 0, 30 * time.Second},
+		"guessed too often":         {Ledger{Requests: five, Wrong: guesses}, many, Guesses, 0, 23 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, want := test.ledger.Request(otpStart, test.elsewhere), (OTPQuota{test.limit, test.left, test.wait}); got != want {
+			if got, want := test.ledger.Request(otpStart, test.elsewhere), (Quota{test.limit, test.left, test.wait}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
@@ -206,7 +208,7 @@ type otpModel struct {
 	wrong    []time.Time // since the last approval
 	tries    int         // wrong ones of the newest code
 	expires  time.Time
-	ended    OTPStatus // of the newest code; pending: not yet
+	ended    parley.OTPStatus // of the newest code; pending: not yet
 	exists   bool
 }
 
@@ -224,31 +226,31 @@ func (m *otpModel) mayRequest(now time.Time) bool {
 		m.count(m.wrong, now, 24*time.Hour) < 20
 }
 
-func (m *otpModel) try(right bool, now time.Time) (status OTPStatus, left int) {
+func (m *otpModel) try(right bool, now time.Time) (status parley.OTPStatus, left int) {
 	switch {
 	case !m.exists:
-		return OTPStatusInvalid, 0
+		return parley.OTPStatusInvalid, 0
 	case m.count(m.wrong, now, 24*time.Hour) >= 20:
-		return OTPStatusLocked, 0
-	case m.ended == OTPStatusApproved:
-		return OTPStatusInvalid, 0
-	case m.ended != OTPStatusPending:
+		return parley.OTPStatusLocked, 0
+	case m.ended == parley.OTPStatusApproved:
+		return parley.OTPStatusInvalid, 0
+	case m.ended != parley.OTPStatusPending:
 		return m.ended, 0
 	case !now.Before(m.expires):
-		m.ended = OTPStatusExpired
-		return OTPStatusExpired, 0
+		m.ended = parley.OTPStatusExpired
+		return parley.OTPStatusExpired, 0
 	case right:
-		m.ended, m.wrong = OTPStatusApproved, nil
-		return OTPStatusApproved, 0
+		m.ended, m.wrong = parley.OTPStatusApproved, nil
+		return parley.OTPStatusApproved, 0
 	}
 	m.tries++
 	m.wrong = append(m.wrong, now)
 	left = min(5-m.tries, 20-m.count(m.wrong, now, 24*time.Hour))
 	if left <= 0 {
-		m.ended = OTPStatusLocked
-		return OTPStatusLocked, 0
+		m.ended = parley.OTPStatusLocked
+		return parley.OTPStatusLocked, 0
 	}
-	return OTPStatusInvalid, left
+	return parley.OTPStatusInvalid, left
 }
 
 // TestOTPLedgerIsTheModel runs long random lives of a contact against the model.
@@ -257,12 +259,12 @@ func TestOTPLedgerIsTheModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	pauses := []time.Duration{0, time.Millisecond, time.Second, 19 * time.Second, 20 * time.Second, 2 * time.Minute, 5 * time.Minute,
 		10 * time.Minute, time.Hour, 23 * time.Hour, 24 * time.Hour}
-	seen := map[OTPStatus]int{}
+	seen := map[parley.OTPStatus]int{}
 	for range 300 {
-		var l OTPLedger
+		var l Ledger
 		var m otpModel
 		now := otpStart
-		approved := map[OTPID]int{}
+		approved := map[parley.OTPID]int{}
 		for step := range 300 {
 			if random.IntN(3) == 0 {
 				now = now.Add(pauses[random.IntN(len(pauses))])
@@ -274,8 +276,8 @@ func TestOTPLedgerIsTheModel(t *testing.T) {
 				}
 				if free {
 					life := time.Duration(30+random.IntN(3571)) * time.Second
-					l.Replace(OTPCode{ID: NewCodeID(), CreatedAt: now, ExpiresAt: now.Add(life)})
-					m.requests, m.tries, m.expires, m.ended, m.exists = append(m.requests, now), 0, now.Add(life), OTPStatusPending, true
+					l.Replace(parley.OTPCode{ID: parley.NewCodeID(), CreatedAt: now, ExpiresAt: now.Add(life)})
+					m.requests, m.tries, m.expires, m.ended, m.exists = append(m.requests, now), 0, now.Add(life), parley.OTPStatusPending, true
 				}
 				continue
 			}
@@ -286,15 +288,15 @@ func TestOTPLedgerIsTheModel(t *testing.T) {
 			if try.Status != status || try.Left != left {
 				t.Fatalf("seed %d, step %d: got %+v, the model says %s and %d", seed, step, try, status, left)
 			}
-			if was.Status != OTPStatusPending && (changed || l.Code.Status != was.Status) {
+			if was.Status != parley.OTPStatusPending && (changed || l.Code.Status != was.Status) {
 				t.Fatalf("seed %d, step %d: a code that was %s moved", seed, step, was.Status)
 			}
-			if status == OTPStatusApproved {
+			if status == parley.OTPStatusApproved {
 				if approved[l.Code.ID]++; approved[l.Code.ID] > 1 {
 					t.Fatalf("seed %d, step %d: a code was approved twice", seed, step)
 				}
 			}
-			if l.Code.Tries > MaxOTPTries || len(l.Wrong) > OTPGuesses.Quota || len(l.Requests) > OTPRequests.Quota {
+			if l.Code.Tries > parley.MaxOTPTries || len(l.Wrong) > Guesses.Quota || len(l.Requests) > Requests.Quota {
 				t.Fatalf("seed %d, step %d: %d tries, %d wrong ones, %d requests", seed, step, l.Code.Tries, len(l.Wrong), len(l.Requests))
 			}
 			if !slices.IsSortedFunc(l.Wrong, time.Time.Compare) || !slices.IsSortedFunc(l.Requests, time.Time.Compare) {
@@ -303,7 +305,8 @@ func TestOTPLedgerIsTheModel(t *testing.T) {
 			seen[status]++
 		}
 	}
-	for _, status := range []OTPStatus{OTPStatusApproved, OTPStatusInvalid, OTPStatusExpired, OTPStatusLocked} {
+	for _, status := range []parley.OTPStatus{parley.OTPStatusApproved, parley.OTPStatusInvalid, parley.OTPStatusExpired,
+		parley.OTPStatusLocked} {
 		if seen[status] < 100 {
 			t.Errorf("%s was seen %d times: too few to tell", status, seen[status])
 		}
@@ -314,17 +317,17 @@ func TestOTPLedgerIsTheModel(t *testing.T) {
 func TestLedgerOfAClockThatWasAhead(t *testing.T) {
 	now := time.Date(2026, 11, 15, 8, 30, 0, 0, time.UTC)
 	ahead, before := now.Add(24*time.Hour), now.Add(-time.Minute)
-	old := OTPLedger{Code: OTPCode{ID: "otc_1", CreatedAt: before, ExpiresAt: now},
+	old := Ledger{Code: parley.OTPCode{ID: "otc_1", CreatedAt: before, ExpiresAt: now},
 		Wrong: []time.Time{before, now}, Requests: []time.Time{before}}
 	if was := old; old.Correct(now) || !reflect.DeepEqual(old, was) {
 		t.Errorf("nothing lies in the future, and yet: %+v", old)
 	}
 	shared := []time.Time{before, ahead, ahead.Add(time.Second)}
-	l := OTPLedger{Code: OTPCode{ID: "otc_2", CreatedAt: ahead, ExpiresAt: ahead.Add(5 * time.Minute)}, Wrong: shared, Requests: shared}
+	l := Ledger{Code: parley.OTPCode{ID: "otc_2", CreatedAt: ahead, ExpiresAt: ahead.Add(5 * time.Minute)}, Wrong: shared, Requests: shared}
 	if !l.Correct(now) || l.Correct(now) {
 		t.Error("not corrected once")
 	}
-	want := OTPLedger{Code: OTPCode{ID: "otc_2", CreatedAt: now, ExpiresAt: now.Add(5 * time.Minute)},
+	want := Ledger{Code: parley.OTPCode{ID: "otc_2", CreatedAt: now, ExpiresAt: now.Add(5 * time.Minute)},
 		Wrong: []time.Time{before, now, now}, Requests: []time.Time{before, now, now}}
 	if !reflect.DeepEqual(l, want) || !shared[1].Equal(ahead) {
 		t.Errorf("corrected to %+v, and what others hold to %v", l, shared)
