@@ -340,6 +340,7 @@ type toyServers struct {
 	network *toyNetwork
 	hook    toyHook
 	token   string // global
+	admin   string
 	mu      sync.Mutex
 	servers []*running
 	next    int
@@ -391,9 +392,10 @@ func (s *toyServers) fill(t *testing.T, data *Data, channels int) {
 			err = secrets.SetCredentials(ctx, channelNamed(t, data, code), account)
 		}
 	}
-	var err2 error
+	var err2, err3 error
 	s.token, err2 = data.Tokens.Issue(ctx, parley.Token{Kind: parley.GlobalToken})
-	if err := cmp.Or(err, err2); err != nil {
+	s.admin, err3 = data.Tokens.Issue(ctx, parley.Token{Kind: parley.AdminToken, Role: parley.Owner})
+	if err := cmp.Or(err, err2, err3); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -497,6 +499,10 @@ func TestToyNetwork(t *testing.T) {
 		if status, text := s.post(t, path, "toko0", body); status != http.StatusBadRequest || !strings.Contains(text, `"unsupported"`) {
 			t.Errorf("%s: status %d: %s", path, status, text)
 		}
+	}
+	_, requests := r.get(t, "/api/manage/channels/toko0/requests", s.admin)
+	if !strings.Contains(requests, "/api/send-message/text") || strings.Contains(requests, "/network/") {
+		t.Errorf("the request log has %s", requests)
 	}
 	resp, err := http.Get(r.url + "/network/toy/toko0?challenge=42")
 	if err != nil {

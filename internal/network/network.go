@@ -86,10 +86,9 @@ type Message struct {
 	History bool
 }
 
-// Receipt says that messages of the channel were delivered, read or played, or that they failed although the network had confirmed
-// them. A sink that does not know some ids (the
-// receipt overtook the send) stores the others and returns [UnknownMessages] to get those again. In a group From is one of
-// the members that it is from.
+// Receipt says that messages of the channel were delivered, read or played, or that they failed although the network had
+// confirmed them. A sink that does not know some ids (the receipt overtook the send) stores the others and returns
+// [UnknownMessages] to get those again. In a group From is one of the members that it is from.
 type Receipt struct {
 	From   parley.ContactID
 	Group  parley.GroupID // empty: a direct chat
