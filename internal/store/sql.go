@@ -181,25 +181,6 @@ const maxList = 64
 // param is the nth parameter of a statement.
 func param(n int) string { return "$" + strconv.Itoa(n) }
 
-// lists are the texts of lists, by their first parameter and their length.
-var lists = map[[2]int]string{}
-
-func init() {
-	for first := 1; first <= 8; first++ {
-		for size := 1; size <= maxList; size *= 2 {
-			lists[[2]int{first, size}] = listText(first, size)
-		}
-	}
-}
-
-func listText(first, size int) string {
-	params := make([]string, size)
-	for i := range params {
-		params[i] = param(first + i)
-	}
-	return "(" + strings.Join(params, ", ") + ")"
-}
-
 // inList makes the list of an IN and its arguments, starting with a parameter. It repeats the last value up to a power of
 // two: each length needs a prepared statement of its own.
 func inList[T any](first int, values []T) (text string, args []any) {
@@ -207,15 +188,11 @@ func inList[T any](first int, values []T) (text string, args []any) {
 	for size < len(values) {
 		size *= 2
 	}
-	args = make([]any, size)
+	args, params := make([]any, size), make([]string, size)
 	for i := range args {
-		args[i] = values[min(i, len(values)-1)]
+		args[i], params[i] = values[min(i, len(values)-1)], param(first+i)
 	}
-	text, ok := lists[[2]int{first, size}]
-	if !ok {
-		text = listText(first, size)
-	}
-	return text, args
+	return "(" + strings.Join(params, ", ") + ")", args
 }
 
 // listIn reads the rows of a query that ends with IN, for any number of values. rest follows the list.
