@@ -165,7 +165,7 @@ func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
 	if row.secret {
 		t.counting.add(channel, parley.CountCodes, "", 1)
 	}
-	return row.appendNew([]any{channel, nil, nil}), nil
+	return row.appendNew(append(make([]any, 0, len(messageTable)), channel, nil, nil)), nil
 }
 
 // findMessage returns the seq of a message.
