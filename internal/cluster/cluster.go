@@ -328,11 +328,11 @@ func (c *Cluster) Leave(ctx context.Context) error {
 	c.moving.Lock()
 	err := c.release(ctx, c.ownedShards())
 	c.moving.Unlock()
+	c.stop()
+	c.running.Wait() // else a beat could make it a member again
 	if id := c.id.Load(); err == nil && id != 0 {
 		err = c.store.Tx(ctx, func(tx *store.Tx) error { return tx.RemoveNode(ctx, id) })
 	}
-	c.stop()
-	c.running.Wait()
 	c.id.Store(0)
 	c.sendNotify(ctx, "s")
 	for _, conn := range []*pgx.Conn{c.conn, c.notifier} {
