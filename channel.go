@@ -215,3 +215,17 @@ func (d *Duration) UnmarshalText(text []byte) (err error) {
 	*d, err = ParseDuration(string(text))
 	return err
 }
+
+// Stamp writes a time as callers see it: in UTC, with milliseconds.
+func Stamp(t time.Time) string {
+	var b [len("2026-11-15T08:30:00.000Z")]byte
+	return string(AppendStamp(b[:0], t))
+}
+
+// AppendStamp appends what [Stamp] writes. The library is fast at its own layouts only, so the
+// milliseconds are put into one of those.
+func AppendStamp(b []byte, t time.Time) []byte {
+	b = t.UTC().AppendFormat(b, time.RFC3339)
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(b[:len(b)-len("Z")], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
+}

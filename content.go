@@ -3,6 +3,7 @@ package parley
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,25 +30,18 @@ const (
 	KindArchive  Kind = "archive"
 )
 
-// Kinds lists every kind.
-var Kinds = []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact,
-	KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive}
+var (
+	// HistoryKinds are those of messages, in contrast to operations.
+	HistoryKinds = []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact}
+	// MediaKinds are those of messages that carry a file.
+	MediaKinds = []Kind{KindImage, KindVideo, KindFile, KindVoice, KindSticker}
+	// Kinds lists every kind.
+	Kinds = slices.Concat(HistoryKinds, []Kind{KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive})
+)
 
-func (k Kind) InHistory() bool {
-	switch k {
-	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact:
-		return true
-	}
-	return false
-}
+func (k Kind) InHistory() bool { return slices.Contains(HistoryKinds, k) }
 
-func (k Kind) IsMedia() bool {
-	switch k {
-	case KindImage, KindVideo, KindFile, KindVoice, KindSticker:
-		return true
-	}
-	return false
-}
+func (k Kind) IsMedia() bool { return slices.Contains(MediaKinds, k) }
 
 // Content is what a message says. The implementations in this file are all there are.
 type Content interface {

@@ -127,11 +127,12 @@ func (f EventFilter) Wants(e *Event) bool {
 func NewReactionEvent(target *Message, by ContactID, emoji string, at time.Time) *Event {
 	type reaction struct {
 		Emoji     string    `json:"emoji"`
-		FromMe    bool      `json:"from_me"`
+		FromMe    bool      `json:"from_me,string"`
+		Outgoing  bool      `json:"outgoing"`
 		ContactID ContactID `json:"contact_id,omitempty"`
 	}
 	return &Event{Type: MessageReaction, Channel: target.Channel, At: at, Chat: target.Chat, Message: target,
-		Data: eventData(map[string]any{"reaction": reaction{emoji, by == "", by}})}
+		Data: eventData(map[string]any{"reaction": reaction{emoji, by == "", by == "", by}})}
 }
 
 // NewVoteEvent is the event of a vote in a poll: all options that the contact chooses now.
@@ -151,7 +152,7 @@ func NewVoteEvent(poll *Message, by ContactID, options []string, at time.Time) *
 type GroupChange struct {
 	GroupID GroupID     `json:"group_id"`
 	By      ContactID   `json:"contact_id,omitempty"` // who changed it; empty: the channel, or not known
-	FromMe  bool        `json:"from_me"`              // the channel changed it
+	FromMe  bool        `json:"from_me,string"`       // the channel changed it
 	Added   []ContactID `json:"added"`
 	Removed []ContactID `json:"removed"`        // those who left too
 	Name    string      `json:"name,omitempty"` // the new name; empty: it did not change
@@ -164,7 +165,11 @@ func NewGroupEvent(channel ChannelCode, c GroupChange, at time.Time) *Event {
 	if c.Removed == nil {
 		c.Removed = []ContactID{}
 	}
-	return &Event{Type: GroupChanged, Channel: channel, At: at, Chat: c.GroupID.Chat(), Data: eventData(c)}
+	data := struct {
+		GroupChange
+		Outgoing bool `json:"outgoing"`
+	}{c, c.FromMe}
+	return &Event{Type: GroupChanged, Channel: channel, At: at, Chat: c.GroupID.Chat(), Data: eventData(data)}
 }
 
 func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {
@@ -210,31 +215,4 @@ func eventData(v any) json.RawMessage {
 		panic(err)
 	}
 	return data
-}
-
-// Body writes an event as webhooks and streams get it.
-func (e *Event) Body(linkTo MediaLink) ([]byte, error) {
-	data := e.Data
-	if e.Message != nil {
-		rec := ViewOf(e.Message, linkTo)
-		if rec.GroupID == "" {
-			rec.ContactID = e.Message.Chat
-		}
-		encoded, err := json.Marshal(rec)
-		if err != nil {
-			return nil, err
-		}
-		if len(data) > 2 { // both are objects: what is in the second is put at the end of the first
-			encoded = append(append(encoded[:len(encoded)-1], ','), data[1:]...)
-		}
-		data = encoded
-	}
-	return json.Marshal(struct {
-		ID        EventID         `json:"id"`
-		Seq       int64           `json:"seq"`
-		Type      EventType       `json:"type"`
-		Channel   ChannelCode     `json:"channel"`
-		Timestamp string          `json:"timestamp"`
-		Data      json.RawMessage `json:"data"`
-	}{e.ID, e.Seq, e.Type, e.Channel, Stamp(e.At), data})
 }

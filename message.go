@@ -40,6 +40,8 @@ type Message struct {
 	OwnReaction string
 	// QuotedBody is the text of the message that ReplyTo names, filled where history is read; empty: it is not stored.
 	QuotedBody string
+	// Votes counts the votes for each option of a poll, filled where history is read.
+	Votes map[string]int
 }
 
 func (m *Message) Ref() MessageRef {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 func (c *cli) chat() *cobra.Command {
@@ -160,7 +160,7 @@ func (t *conversation) printHistory(ctx context.Context) error {
 		return asUsage(err)
 	}
 	for _, raw := range slices.Backward(records) {
-		var m chatLine
+		var m wire.Message
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return err
 		}
@@ -170,46 +170,35 @@ func (t *conversation) printHistory(ctx context.Context) error {
 	return nil
 }
 
-// chatLine is a message of a chat.
-type chatLine struct {
-	MessageID string       `json:"message_id"`
-	ContactID string       `json:"contact_id"` // in a group who wrote it
-	Type      string       `json:"type"`
-	FromMe    string       `json:"from_me"`
-	Body      string       `json:"body"`
-	Timestamp time.Time    `json:"timestamp"`
-	Error     *sendFailure `json:"error"`
-}
-
-func (t *conversation) print(raw []byte, m chatLine) {
+func (t *conversation) print(raw []byte, m wire.Message) {
 	if t.cli.json {
 		fmt.Fprintf(t.cli.out, "%s\n", raw)
 		return
 	}
 	who, text := t.author(m.ContactID), app.Plain(m.Body)
-	if m.FromMe == "true" {
+	if m.Outgoing {
 		who = "you"
 	}
-	if m.Type != string(parley.KindText) {
-		text = strings.TrimSpace("[" + m.Type + "] " + text)
+	if m.Type != parley.KindText {
+		text = strings.TrimSpace("[" + string(m.Type) + "] " + text)
 	}
 	if m.Error != nil {
 		text += "  (not sent: " + app.Plain(m.Error.String()) + ")"
 	}
-	fmt.Fprintf(t.cli.out, "%s  %s: %s\n", clock(m.Timestamp), who, text)
+	fmt.Fprintf(t.cli.out, "%s  %s: %s\n", clock(m.Timestamp.Time), who, text)
 }
 
 // author names who wrote: in a group one of its members.
-func (t *conversation) author(contact string) string {
+func (t *conversation) author(contact parley.ContactID) string {
 	if t.field == "contact_id" {
-		contact = t.ids[0]
+		contact = parley.ContactID(t.ids[0])
 	}
 	return contactName(contact)
 }
 
 // on prints what happens in the chat. What a contact writes in a group is not in the chat with the contact.
 func (t *conversation) on(e streamEvent) error {
-	if !slices.Contains(t.ids, cmp.Or(e.Data.GroupID, e.Data.ContactID)) {
+	if !slices.Contains(t.ids, string(cmp.Or(e.Data.GroupID.Chat(), e.Data.ContactID))) {
 		return nil
 	}
 	t.mu.Lock()
@@ -219,22 +208,22 @@ func (t *conversation) on(e streamEvent) error {
 		var whole struct {
 			Data json.RawMessage `json:"data"`
 		}
-		var m chatLine
-		if err := errors.Join(json.Unmarshal(e.body, &whole), json.Unmarshal(whole.Data, &m)); err != nil {
+		if err := json.Unmarshal(e.body, &whole); err != nil {
 			return err
 		}
-		t.print(whole.Data, m)
+		t.print(whole.Data, e.Data.Message)
 		select {
 		case t.replied <- struct{}{}:
 		default:
 		}
 	case t.cli.json:
-	case e.Type == parley.MessageReaction && e.Data.Reaction != nil && e.Data.FromMe == "true":
-		fmt.Fprintf(t.cli.out, "%s  %s reacts: %s\n", clock(e.At), t.author(e.Data.Reaction.ContactID), app.Plain(e.Data.Reaction.Emoji))
-	case e.Type == parley.MessageEdited && e.Data.FromMe == "false":
-		fmt.Fprintf(t.cli.out, "%s  %s edited a message: %s\n", clock(e.At), t.author(e.Data.ContactID), app.Plain(e.Data.Body))
-	case e.Type == parley.MessageDeleted && e.Data.FromMe == "false":
-		fmt.Fprintf(t.cli.out, "%s  %s deleted a message\n", clock(e.At), t.author(e.Data.ContactID))
+	case e.Type == parley.MessageReaction && e.Data.Reaction != nil && e.Data.Outgoing:
+		fmt.Fprintf(t.cli.out, "%s  %s reacts: %s\n", clock(e.Timestamp.Time), t.author(e.Data.Reaction.ContactID),
+			app.Plain(e.Data.Reaction.Emoji))
+	case e.Type == parley.MessageEdited && !e.Data.Outgoing:
+		fmt.Fprintf(t.cli.out, "%s  %s edited a message: %s\n", clock(e.Timestamp.Time), t.author(e.Data.ContactID), app.Plain(e.Data.Body))
+	case e.Type == parley.MessageDeleted && !e.Data.Outgoing:
+		fmt.Fprintf(t.cli.out, "%s  %s deleted a message\n", clock(e.Timestamp.Time), t.author(e.Data.ContactID))
 	case e.Type == parley.MessageStatus && e.Data.Error != nil && !t.seen[e.Data.MessageID]:
 		fmt.Fprintf(t.cli.err, "not sent: %s\n", app.Plain(e.Data.Error.String()))
 	}
@@ -250,10 +239,7 @@ func (t *conversation) send(ctx context.Context, line string) error {
 	case <-t.replied:
 	default:
 	}
-	var sent struct {
-		chatLine
-		Message string `json:"message"`
-	}
+	var sent wire.Message
 	r, err := t.client.Post(ctx, "/api/send-message/text", map[string]string{t.field: t.ids[0], "message": line}, &sent)
 	if err != nil && (ctx.Err() != nil || !t.cli.inTerminal) {
 		return err
@@ -268,8 +254,8 @@ func (t *conversation) send(ctx context.Context, line string) error {
 		t.failed++
 		fmt.Fprintf(t.cli.err, "not sent: %s\n", app.Plain(sent.Error.String()))
 	case !t.cli.inTerminal || t.cli.json: // a terminal shows what was typed
-		sent.FromMe, sent.Type, sent.Body = "true", string(parley.KindText), sent.Message
-		t.print(r.Data, sent.chatLine)
+		sent.Outgoing, sent.Type, sent.Body = true, parley.KindText, line
+		t.print(r.Data, sent)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"parley/internal/app"
 	"parley/internal/callback"
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 func (c *cli) listen() *cobra.Command {
@@ -140,26 +141,16 @@ func (t *linePrinter) event(e streamEvent) {
 	t.print(t.out, fmt.Sprintf("%s  --> %-17s %s   %s", clock(time.Now()), e.Type, e.ID, e.summary()))
 }
 
+// streamEvent is an event with the fields of all types.
 type streamEvent struct {
-	ID      parley.EventID     `json:"id"`
-	Type    parley.EventType   `json:"type"`
-	Channel parley.ChannelCode `json:"channel"`
-	At      time.Time          `json:"timestamp"`
-	Data    struct {
-		ContactID string       `json:"contact_id"`
-		GroupID   string       `json:"group_id"`
-		MessageID string       `json:"message_id"`
-		ID        string       `json:"id"`
-		Type      string       `json:"type"`
-		Body      string       `json:"body"`
-		FromMe    any          `json:"from_me"` // a string in events of messages, else a boolean
-		Status    string       `json:"status"`
-		Error     *sendFailure `json:"error"`
-		Was       string       `json:"was"`
-		Reason    string       `json:"reason"`
-		Reaction  *struct {
-			Emoji     string `json:"emoji"`
-			ContactID string `json:"contact_id"` // who reacted
+	wire.Event
+	Data struct {
+		wire.Message
+		Was      string `json:"was"`
+		Reason   string `json:"reason"`
+		Reaction *struct {
+			Emoji     string           `json:"emoji"`
+			ContactID parley.ContactID `json:"contact_id"` // who reacted
 		} `json:"reaction"`
 		Vote *struct {
 			Options []string `json:"options"`
@@ -175,12 +166,12 @@ func newStreamEvent(body []byte) (streamEvent, error) {
 }
 
 // chat identifies the events that are forwarded in order.
-func (e *streamEvent) chat() string { return string(e.Channel) + " " + e.Data.ContactID }
+func (e *streamEvent) chat() string { return string(e.Channel) + " " + string(e.Data.ContactID) }
 
 // summary describes an event without its text, safe for a terminal.
 func (e *streamEvent) summary() string {
 	from, to := contactName(e.Data.ContactID), string(e.Channel)
-	if fmt.Sprint(e.Data.FromMe) == "true" && e.Data.Reaction == nil && e.Data.Vote == nil {
+	if e.Data.Outgoing && e.Data.Reaction == nil && e.Data.Vote == nil {
 		from, to = to, from
 	}
 	way := from + " → " + to
@@ -199,9 +190,9 @@ func (e *streamEvent) summary() string {
 	return app.Plain(strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Data.ID, contactName(e.Data.ContactID), e.Data.Reason)))
 }
 
-func contactName(id string) string {
-	if number, ok := strings.CutSuffix(id, "@c.us"); ok {
+func contactName(id parley.ContactID) string {
+	if number, ok := strings.CutSuffix(string(id), "@c.us"); ok {
 		return app.ShowNumber(number)
 	}
-	return id
+	return string(id)
 }

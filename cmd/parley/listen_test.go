@@ -260,11 +260,11 @@ func TestSummaries(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"type":"message.received","channel":"demo","data":{"contact_id":"6281234567890@c.us","message_id":"m","from_me":"false",` +
 			`"body":"the text"}}`: "+62 812-3456-7890 → demo",
-		`{"type":"message.status","channel":"demo","data":{"contact_id":"6281234567890@c.us","message_id":"m","from_me":"true",` +
+		`{"type":"message.status","channel":"demo","data":{"contact_id":"6281234567890@c.us","message_id":"m","from_me":"true","outgoing":true,` +
 			`"status":"READ"}}`: "READ  demo → +62 812-3456-7890",
-		`{"type":"message.reaction","channel":"demo","data":{"contact_id":"6281234567890@c.us","from_me":"true",` +
+		`{"type":"message.reaction","channel":"demo","data":{"contact_id":"6281234567890@c.us","from_me":"true","outgoing":true,` +
 			`"reaction":{"emoji":"👍"}}}`: "+62 812-3456-7890 → demo  👍",
-		`{"type":"poll.vote","channel":"demo","data":{"contact_id":"6281234567890@c.us","from_me":"true",` +
+		`{"type":"poll.vote","channel":"demo","data":{"contact_id":"6281234567890@c.us","from_me":"true","outgoing":true,` +
 			`"vote":{"options":["now\u001b[2J","later"]}}}`: "+62 812-3456-7890 → demo  now [2J, later",
 		`{"type":"channel.status","channel":"demo","data":{"status":"RECONNECTING","was":"WORKING",` +
 			`"reason":"the socket was closed"}}`: "demo RECONNECTING, was WORKING  the socket was closed",

@@ -121,15 +121,15 @@ func (l *eventLog) past(ctx context.Context) (all []streamEvent, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if e.At.Before(l.since) {
+			if e.Timestamp.Before(l.since) {
 				return all, nil
 			}
 			all = append(all, e)
 		}
-		if !r.Meta.HasMore || l.limit > 0 && len(all) >= l.limit {
+		if r.Meta.NextCursor == "" || l.limit > 0 && len(all) >= l.limit {
 			return all, nil
 		}
-		query.Set("before", r.Meta.Cursor)
+		query.Set("cursor", r.Meta.NextCursor)
 	}
 	return nil, nil
 }
@@ -139,7 +139,7 @@ func (l *eventLog) print(e streamEvent) {
 		fmt.Fprintf(l.cli.out, "%s\n", e.body)
 		return
 	}
-	line := fmt.Sprintf("%s  %-17s %s", e.At.Local().Format(time.DateTime), e.Type, e.summary())
+	line := fmt.Sprintf("%s  %-17s %s", e.Timestamp.Local().Format(time.DateTime), e.Type, e.summary())
 	if e.Data.Error != nil {
 		line += "  " + app.Plain(e.Data.Error.String())
 	}

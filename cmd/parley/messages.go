@@ -14,44 +14,18 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
-// message is a message in a search, as in the API.
+// message is a message with its timeline, which lists do not have.
 type message struct {
-	Channel   parley.ChannelCode `json:"channel"`
-	MessageID string             `json:"message_id"`
-	ContactID string             `json:"contact_id"`
-	Name      string             `json:"name"`
-	FromMe    bool               `json:"from_me"`
-	Type      string             `json:"type"`
-	Body      string             `json:"body"`
-	Status    string             `json:"status"`
-	Error     *sendFailure       `json:"error"`
-	Timestamp time.Time          `json:"timestamp"`
-
-	// Only in a request for one message.
+	wire.Message
 	Timeline []struct {
 		Status string    `json:"status"`
-		At     time.Time `json:"at"`
+		At     wire.Time `json:"at"`
 		Edited bool      `json:"edited"`
 	} `json:"timeline"`
-	ReplyTo string `json:"reply_to"`
-	Media   *struct {
-		MIMEType string `json:"mimetype"`
-		Filename string `json:"filename"`
-		Bytes    int64  `json:"bytes"`
-		Status   string `json:"status"`
-	} `json:"media"`
-	Reactions []string `json:"reactions"`
 }
-
-// sendFailure says why a message was not sent.
-type sendFailure struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-func (f *sendFailure) String() string { return f.Code + ": " + f.Message }
 
 func (c *cli) messages() *cobra.Command {
 	var channel string
@@ -74,7 +48,7 @@ narrow the list together. The text of one-time codes is hidden.`,
   parley messages list --direction in --since 1h --text 'refund' --json`,
 			flags: messageFlags(), limit: 50,
 			print: rows("at,from and to,type,status,text,id", func(m *message) []any {
-				return []any{when(m.Timestamp), m.way(), m.Type, m.Status, strconv.Quote(app.Plain(shorten(m.Body, 60))), m.MessageID}
+				return []any{when(m.Timestamp.Time), m.way(), m.Type, m.Status, strconv.Quote(app.Plain(shorten(m.Body, 60))), m.MessageID}
 			}),
 			run: func(ctx context.Context, t *task) error {
 				t.call = "GET " + from.prefix + "/messages"
@@ -187,7 +161,7 @@ func asUsage(err error) error {
 
 // way says who wrote to whom.
 func (m *message) way() string {
-	if m.FromMe {
+	if m.Outgoing {
 		return string(m.Channel) + " → " + contactName(m.ContactID)
 	}
 	return contactName(m.ContactID) + " → " + string(m.Channel)
@@ -195,16 +169,16 @@ func (m *message) way() string {
 
 func (*cli) showMessage(m *message) string {
 	from, to, _ := strings.Cut(m.way(), " → ")
-	lines := []string{"id", m.MessageID, "channel", string(m.Channel), "from", from, "to", to, "type", m.Type, "text", app.Plain(m.Body),
-		"status", m.Status}
+	lines := []string{"id", m.MessageID, "channel", string(m.Channel), "from", from, "to", to, "type", string(m.Type),
+		"text", app.Plain(m.Body), "status", m.Status}
 	if m.Error != nil {
 		lines = append(lines, "error", app.Plain(m.Error.String()))
 	}
 	if m.ReplyTo != "" {
-		lines = append(lines, "reply to", m.ReplyTo)
+		lines = append(lines, "reply to", string(m.ReplyTo))
 	}
 	if f := m.Media; f != nil {
-		about := []string{app.Plain(f.Filename), f.MIMEType, strconv.FormatInt(f.Bytes, 10) + " bytes", f.Status}
+		about := []string{app.Plain(f.Filename), f.MIMEType, strconv.FormatInt(f.Size, 10) + " bytes", string(f.Status)}
 		lines = append(lines, "file", strings.Join(slices.DeleteFunc(about, func(s string) bool { return s == "" }), ", "))
 	}
 	if len(m.Reactions) > 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 func (c *cli) send() *cobra.Command {
@@ -56,21 +57,14 @@ With --image, --file, --voice or --sticker it sends that file; TEXT is then its 
 			if err != nil {
 				return c.explain(cmd.Context(), cl, err)
 			}
-			var sent struct {
-				messageID
-				Status string `json:"status"`
-				Error  *struct {
-					Code    string `json:"code"`
-					Message string `json:"message"`
-				} `json:"error"`
-			}
+			var sent wire.Message
 			r, err := cl.Post(cmd.Context(), "/api/send-message/"+kind, body, &sent)
 			if err != nil {
 				return c.explain(cmd.Context(), cl, err)
 			}
 			err = c.print(r.Data, sent.MessageID)
 			if sent.Error != nil {
-				return fail(exitRefused, "%s: %s", sent.Error.Code, sent.Error.Message)
+				return fail(exitRefused, "%s", sent.Error)
 			}
 			c.hint("%s", sent.Status)
 			return err

@@ -116,7 +116,7 @@ func (t *trigger) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if about == "" || about == e.Data.MessageID || about == e.Data.ID {
+		if about == "" || about == e.Data.MessageID || about == string(e.Data.ID) {
 			done.ID = e.ID
 			return t.cli.print(done, fmt.Sprintf("%s %s published: %s connected, %s subscribed", done.Type, done.ID,
 				count(done.Listeners, "listener"), count(done.Webhooks, "webhook")))

@@ -29,6 +29,7 @@ import (
 	"parley/internal/postgrestest"
 	"parley/internal/safehttp"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 // TestPostgres runs the tests of this package on PostgreSQL.
@@ -76,7 +77,9 @@ func newEnv(t *testing.T) *env {
 		Store: db, Gateway: g, Cluster: cluster.Single{}, Log: log, Metrics: registry, Token: "local_global",
 		Callbacks: callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, keyring), Log: log,
 			Client: policy.Client(safehttp.Options{MaxBody: 1 << 16}),
-			Render: func(event *parley.Event, linkTo parley.MediaLink) ([]byte, error) { return event.Body(linkTo) }}),
+			Render: func(event *parley.Event, linkTo parley.MediaLink) ([]byte, error) {
+				return wire.EncodeEvent(event, linkTo, nil)
+			}}),
 	})}
 	e.address = e.startReceiver()
 	for _, code := range []parley.ChannelCode{"main", "second"} {

@@ -114,11 +114,10 @@ type server struct {
 
 	fingerprints [][]byte // keys of request fingerprints: the first for new ones
 
-	contactNames sync.Map // nameList by nameKey
-	level        temporaryLevel
-	backup       sync.Mutex // held during a backup
-	words        pageWords
-	pairings     *limit.Buckets[string] // requests for codes, by the hash of a ticket
+	level    temporaryLevel
+	backup   sync.Mutex // held during a backup
+	words    pageWords
+	pairings *limit.Buckets[string] // requests for codes, by the hash of a ticket
 }
 
 // API is the handler of the whole HTTP interface.

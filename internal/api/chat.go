@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley"
+	"parley/internal/wire"
 )
 
 func (s *server) history(ctx context.Context, r *request) (any, error) {
@@ -16,10 +17,10 @@ func (s *server) history(ctx context.Context, r *request) (any, error) {
 
 func (s *server) readHistory(ctx context.Context, r *request, chat parley.ContactID, page parley.Page) (envelope, error) {
 	ms, total, err := s.config.Gateway.History(ctx, r.channel.Code, chat, page)
-	records := make([]parley.MessageView, len(ms))
-	links := parley.MediaLinks{Base: s.baseURL(r.http)}
+	records := make([]wire.Message, len(ms))
+	links, names := parley.MediaLinks{Base: s.baseURL(r.http)}, s.config.Gateway.NewNameFinder().In(ctx)
 	for i := range ms {
-		records[i] = parley.ViewOf(&ms[i], links.Plain)
+		records[i] = wire.NewMessage(&ms[i], links.Plain, names)
 		if !r.channel.Settings.StoresText() { // a pending message still has its content
 			records[i].HideContent()
 		}
@@ -52,7 +53,7 @@ func (s *server) chats(ctx context.Context, r *request) (any, error) {
 		}
 		return row
 	}), page, total)
-	meta := chatMeta{list.Meta.(pageMeta), chatCursorText(next)}
+	meta := chatMeta{list.Meta.(pageMeta), cursorMeta{chatCursorText(next)}}
 	if byCursor { // where the page is in the list is not known
 		meta.CurrentPage, meta.HasPrevPage, meta.HasNextPage = 0, true, meta.NextCursor != nil
 	}
@@ -62,7 +63,7 @@ func (s *server) chats(ctx context.Context, r *request) (any, error) {
 
 type chatMeta struct {
 	pageMeta
-	NextCursor *string `json:"next_cursor"`
+	cursorMeta
 }
 
 // chat reads the contact or group of an existing chat.

@@ -252,9 +252,9 @@ func (s *server) recentEvents(ctx context.Context, r *request) (any, error) {
 	}
 	limit := int(r.Whole("limit", 50, 1, maxFound))
 	before := int64(math.MaxInt64)
-	if id := r.OptionalText("before", 1, 100); id != "" {
+	if id := r.OptionalText("cursor", 1, 100); id != "" {
 		if before, err = parley.EventID(id).Seq(); err != nil {
-			r.Fail("before", "must be the id of an event: evt_ and 26 letters and digits.")
+			r.Fail("cursor", "must be a cursor from an earlier response, or the id of an event: evt_ and 26 letters and digits.")
 		}
 	}
 	if err := r.Err(); err != nil {
@@ -272,9 +272,9 @@ func (s *server) recentEvents(ctx context.Context, r *request) (any, error) {
 		}
 		rows = append(rows, body)
 	}
-	meta := searchMeta{HasMore: next != 0}
-	if meta.HasMore { // only its seq counts: the event itself may be left out of the page
-		meta.Cursor = textOrNil(parley.NewEventID(time.UnixMilli(0), 0, next))
+	var meta cursorMeta
+	if next != 0 { // only its seq counts: the event itself may be left out of the page
+		meta.NextCursor = textOrNil(parley.NewEventID(time.UnixMilli(0), 0, next))
 	}
 	return envelope{Success: true, Message: "OK", Data: rows, Meta: meta}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"parley"
 	"parley/internal/api/limit"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 // An export reads page after page, each by itself from where the last one ended, and writes it before it reads the next. So
@@ -176,37 +177,38 @@ func safeCell(text string) string {
 	return text
 }
 
-var messageColumns = []column[messageRow]{
-	{"timestamp", func(m messageRow) string { return m.Timestamp }},
-	{"channel", func(m messageRow) string { return string(m.Channel) }},
-	{"direction", func(m messageRow) string {
-		if m.FromMe {
+var messageColumns = []column[wire.Message]{
+	{"timestamp", func(m wire.Message) string { return parley.Stamp(m.Timestamp.Time) }},
+	{"channel", func(m wire.Message) string { return string(m.Channel) }},
+	{"direction", func(m wire.Message) string {
+		if m.Outgoing {
 			return "out"
 		}
 		return "in"
 	}},
-	{"contact_id", func(m messageRow) string { return string(m.ContactID) }},
-	{"group_id", func(m messageRow) string { return orEmpty(m.GroupID) }},
-	{"name", func(m messageRow) string { return m.Name }},
-	{"type", func(m messageRow) string { return string(m.Type) }},
-	{"body", func(m messageRow) string { return m.Body }},
-	{"status", func(m messageRow) string { return m.Status.String() }},
-	{"error_code", func(m messageRow) string {
+	{"contact_id", func(m wire.Message) string { return string(m.ContactID) }},
+	{"group_id", func(m wire.Message) string { return string(m.GroupID) }},
+	{"contact_name", func(m wire.Message) string { return m.ContactName }},
+	{"group_name", func(m wire.Message) string { return orEmpty(m.GroupName) }},
+	{"type", func(m wire.Message) string { return string(m.Type) }},
+	{"body", func(m wire.Message) string { return m.Body }},
+	{"status", func(m wire.Message) string { return m.Status }},
+	{"error_code", func(m wire.Message) string {
 		if m.Error == nil {
 			return ""
 		}
 		return string(m.Error.Code)
 	}},
-	{"error_message", func(m messageRow) string {
+	{"error_message", func(m wire.Message) string {
 		if m.Error == nil {
 			return ""
 		}
 		return m.Error.Message
 	}},
-	{"updated_at", func(m messageRow) string { return m.UpdatedAt }},
-	{"message_id", func(m messageRow) string { return m.MessageID }},
-	{"request_id", func(m messageRow) string { return orEmpty(m.RequestID) }},
-	{"otp", func(m messageRow) string { return strconv.FormatBool(m.OTP) }},
+	{"updated_at", func(m wire.Message) string { return parley.Stamp(m.UpdatedAt.Time) }},
+	{"message_id", func(m wire.Message) string { return m.MessageID }},
+	{"request_id", func(m wire.Message) string { return m.RequestID }},
+	{"otp", func(m wire.Message) string { return strconv.FormatBool(m.OTP) }},
 }
 
 func orEmpty(s *string) string {
@@ -219,28 +221,22 @@ func orEmpty(s *string) string {
 func (s *server) exportMessages(ctx context.Context, r *request) (response, error) {
 	q := messageQuery(r.Form)
 	q.Limit, q.Before = exportPage, 0
-	names := s.newNameFinder()
-	return streamExport(ctx, s, r, export[messageRow]{
+	return streamExport(ctx, s, r, export[wire.Message]{
 		name: "messages", object: string(q.Channel), columns: messageColumns,
 		atMost: func(ctx context.Context) (int64, error) { return s.config.Store.CountMessagesAtMost(ctx, q) },
-		next: func(ctx context.Context) (rows []messageRow, more bool, err error) {
+		next: func(ctx context.Context) ([]wire.Message, bool, error) {
 			page, err := s.config.Gateway.FindMessages(ctx, q)
 			if err != nil {
 				return nil, false, err
 			}
-			for i := range page.Messages {
-				m := &page.Messages[i]
-				if q.Text != "" && s.shownText(m) == "" {
-					continue // hidden text must not be searchable
+			rows, err := s.messageRows(ctx, r, s.searchable(q, page.Messages))
+			for i := range rows {
+				if rows[i].OTP && rows[i].Body != "" {
+					rows[i].Body = hiddenText // also of the sandbox
 				}
-				row := s.messageRow(m, names.name(ctx, m.Channel, cmp.Or(m.Author, m.Chat)))
-				if row.OTP && row.Body != "" {
-					row.Body = hiddenText // also of the sandbox
-				}
-				rows = append(rows, row)
 			}
 			q.Before = page.Next
-			return rows, page.Next != 0, nil
+			return rows, page.Next != 0, err
 		},
 	})
 }

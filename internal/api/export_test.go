@@ -35,10 +35,10 @@ func TestExportOfMessages(t *testing.T) {
 		t.Errorf("headers: %v", a.Header)
 	}
 	rows := must(csv.NewReader(strings.NewReader(a.text)).ReadAll())(t)
-	if len(rows) != 4 || rows[0][0] != "timestamp" || rows[0][7] != "body" {
+	if len(rows) != 4 || rows[0][0] != "timestamp" || rows[0][8] != "body" {
 		t.Fatalf("rows: %q", rows)
 	}
-	if rows[1][7] != hiddenText || rows[1][14] != "true" || rows[2][7] != "plain, \"quoted\"" || rows[3][7] != "'"+formula ||
+	if rows[1][8] != hiddenText || rows[1][15] != "true" || rows[2][8] != "plain, \"quoted\"" || rows[3][8] != "'"+formula ||
 		rows[3][2] != "out" {
 		t.Errorf("rows: %q", rows)
 	}

@@ -33,6 +33,7 @@ import (
 	"parley/internal/safehttp"
 	"parley/internal/store"
 	"parley/internal/token"
+	"parley/internal/wire"
 )
 
 // testTimeout is the limit of every wait in these tests. Only a program that hangs reaches it.
@@ -97,7 +98,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	e := &env{t: t, logs: logs, ahead: ahead, keyFile: filepath.Join(dir, "key"), config: Config{
 		Gateway: g, Store: db, Tokens: tokens, Keyring: keyring, Media: library, Sandbox: phones, Log: log, Metrics: registry,
 		OTP:          codes,
-		Callbacks:    callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, keyring), Log: log}),
+		Callbacks:    callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, keyring), Log: log, Render: encodeEvent}),
 		Ready:        func(context.Context) error { return nil },
 		AuthFailures: 100_000, OnUntrustedProxy: func() {}, Cluster: cluster.Single{},
 	}}
@@ -234,3 +235,7 @@ func (l *lockedBuffer) String() string {
 type noMetrics struct{ prometheus.Registerer }
 
 func (noMetrics) MustRegister(...prometheus.Collector) {}
+
+func encodeEvent(e *parley.Event, linkTo parley.MediaLink) ([]byte, error) {
+	return wire.EncodeEvent(e, linkTo, nil)
+}

@@ -28,7 +28,7 @@ func TestAlertRules(t *testing.T) {
 		policy := safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 		c.Callbacks = callback.New(callback.Config{Store: c.Store, Secrets: callback.NewSecrets(c.Store, c.Keyring), Log: c.Log,
 			Client: policy.Client(safehttp.Options{MaxBody: 1 << 16}),
-			Render: func(event *parley.Event, linkTo parley.MediaLink) ([]byte, error) { return event.Body(linkTo) }})
+			Render: func(event *parley.Event, linkTo parley.MediaLink) ([]byte, error) { return encodeEvent(event, linkTo) }})
 	})
 	made := e.call("POST", "/api/manage/alerts", e.admin,
 		m{"kind": "channel_logged_out", "name": "Out", "url": receiver.URL + "?key=hunter2"}).want(t, 201)

@@ -20,8 +20,7 @@ const (
 )
 
 type channelsMeta struct {
-	Cursor   *string                      `json:"cursor"` // null: this is the last page
-	HasMore  bool                         `json:"has_more"`
+	cursorMeta
 	Total    int                          `json:"total"`
 	Statuses map[parley.ChannelStatus]int `json:"statuses"`
 	Networks map[parley.NetworkName]int   `json:"networks"`
@@ -183,9 +182,9 @@ func (s *server) listChannels(ctx context.Context, r *request) (any, error) {
 		}
 		found = found[n:]
 	}
-	if meta.HasMore = len(found) > limit; meta.HasMore {
+	if len(found) > limit {
 		found = found[:limit]
-		meta.Cursor = textOrNil(order.cursor(keys[found[limit-1].Code]))
+		meta.NextCursor = textOrNil(order.cursor(keys[found[limit-1].Code]))
 	}
 	if !order.byCount {
 		activity = s.channelActivity(ctx, found)

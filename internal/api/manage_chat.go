@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"parley"
 	"parley/internal/api/form"
+	"parley/internal/wire"
 )
 
 // listedChat is a row of the list of conversations.
@@ -22,7 +22,7 @@ type listedChat struct {
 	Archived bool               `json:"archived"`
 	Messages int64              `json:"messages"`
 	Unread   int                `json:"unread"`
-	Last     messageRow         `json:"last"`
+	Last     wire.Message       `json:"last"`
 }
 
 const (
@@ -42,13 +42,12 @@ func (s *server) listChats(ctx context.Context, r *request) (any, error) {
 	if err := s.checkChannel(ctx, q.Channel); err != nil {
 		return nil, err
 	}
-	names := s.newNameFinder()
+	finder := s.config.Gateway.NewNameFinder()
 	isSearch := text != ""
 	if isSearch {
 		q.After = parley.ChatCursor{}
 		q.Number = numberStart(text)
-		q.Contacts = names.search(ctx, s.codes(q.Channel), text)
-		names.left = maxAsked
+		q.Contacts = finder.Search(ctx, s.codes(q.Channel), text)
 	}
 	var chats []parley.ChatSummary
 	var err error
@@ -58,21 +57,26 @@ func (s *server) listChats(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta := searchMeta{HasMore: !isSearch && len(chats) == q.Limit}
-	if meta.HasMore {
-		meta.Cursor = chatCursorText(chats[len(chats)-1].Cursor)
+	var meta cursorMeta
+	if !isSearch && len(chats) == q.Limit {
+		meta.NextCursor = chatCursorText(chats[len(chats)-1].Cursor)
 	}
-	return envelope{Success: true, Message: "OK", Data: s.listedChats(ctx, names, chats), Meta: meta}, nil
+	rows, err := s.listedChats(ctx, r, finder.In(ctx), chats)
+	return envelope{Success: true, Message: "OK", Data: rows, Meta: meta}, err
 }
 
 // listedChats are rows of chats, the newest message first.
-func (s *server) listedChats(ctx context.Context, names *nameFinder, chats []parley.ChatSummary) []listedChat {
+func (s *server) listedChats(ctx context.Context, r *request, names wire.Names, chats []parley.ChatSummary) ([]listedChat, error) {
 	slices.SortStableFunc(chats, func(a, b parley.ChatSummary) int { return b.Last.CreatedAt.Compare(a.Last.CreatedAt) })
-	return mapped(chats, func(c parley.ChatSummary) listedChat {
-		return listedChat{Channel: c.Channel, ID: c.Chat, IsGroup: c.Chat.IsGroup(), Name: names.name(ctx, c.Channel, c.Chat),
-			Archived: c.Archived, Messages: c.Messages, Unread: c.Unread,
-			Last: s.messageRow(&c.Last, names.name(ctx, c.Channel, cmp.Or(c.Last.Author, c.Chat)))}
-	})
+	last := mapped(chats, func(c parley.ChatSummary) parley.Message { return c.Last })
+	err := s.config.Store.AddRelated(ctx, last)
+	links := parley.MediaLinks{Base: s.baseURL(r.http)}
+	rows := make([]listedChat, len(chats))
+	for i, c := range chats {
+		rows[i] = listedChat{Channel: c.Channel, ID: c.Chat, IsGroup: c.Chat.IsGroup(), Name: names(c.Channel, c.Chat), Archived: c.Archived,
+			Messages: c.Messages, Unread: c.Unread, Last: s.messageRow(&last[i], links, names)}
+	}
+	return rows, err
 }
 
 func (s *server) checkChannel(ctx context.Context, code parley.ChannelCode) error {
@@ -136,17 +140,10 @@ type chatDetail struct {
 
 // chatMessage is a message in a conversation.
 type chatMessage struct {
-	messageRow  `json:",inline"`
-	Position    int64                `json:"position"`
-	ReplyTo     *string              `json:"reply_to"`
-	Quoted      *parley.QuotedView   `json:"quoted"`
-	Media       *parley.MediaView    `json:"media"`
-	Location    *parley.LocationView `json:"location"`
-	Contacts    []parley.ContactCard `json:"contacts"`
-	Poll        *messagePoll         `json:"poll"`
-	Reactions   []string             `json:"reactions"`
-	OwnReaction *string              `json:"own_reaction"`
-	SentBy      *sender              `json:"sent_by"`
+	wire.Message `json:",inline"`
+	Position     int64   `json:"position"`
+	OwnReaction  *string `json:"own_reaction"`
+	SentBy       *sender `json:"sent_by"`
 }
 
 // readChat reads a page of a conversation: up to a position, around a message, or the newest.
@@ -172,7 +169,7 @@ func (s *server) readChat(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, notFoundAs(err, parley.Errorf(parley.NotFound, "Channel %s has no chat with this contact or group yet.", code))
 	}
-	names := s.newNameFinder()
+	names := s.config.Gateway.NewNameFinder().In(ctx)
 	d := chatDetail{Channel: code, ID: chat, IsGroup: chat.IsGroup(), Messages: total}
 	if d.History, err = s.chatMessages(ctx, r, names, ms, from); err != nil {
 		return nil, err
@@ -181,7 +178,7 @@ func (s *server) readChat(ctx context.Context, r *request) (any, error) {
 		d.ID = ms[0].Chat // as the network spells it
 	}
 	known, err := s.config.Store.Chat(ctx, code, chat)
-	d.Name, d.Archived = names.name(ctx, code, d.ID), known.Archived
+	d.Name, d.Archived = names(code, d.ID), known.Archived
 	return ok("OK", d), err
 }
 
@@ -219,44 +216,15 @@ func (s *server) positionOf(ctx context.Context, code parley.ChannelCode, chat p
 }
 
 // chatMessages describes messages of a chat. newest is the position of the first one.
-func (s *server) chatMessages(
-	ctx context.Context, r *request, names *nameFinder, ms []parley.Message, newest int64,
-) ([]chatMessage, error) {
+func (s *server) chatMessages(ctx context.Context, r *request, names wire.Names, ms []parley.Message, newest int64) ([]chatMessage, error) {
 	senders, err := s.sendersOf(ctx, ms)
-	if err != nil {
-		return nil, err
-	}
 	links := parley.MediaLinks{Base: s.baseURL(r.http)}
 	rows := make([]chatMessage, len(ms))
 	for i := range ms {
 		m := &ms[i]
-		rows[i] = chatMessage{
-			messageRow: s.messageRow(m, names.name(ctx, m.Channel, cmp.Or(m.Author, m.Chat))), Position: newest - int64(i),
-			ReplyTo: textOrNil(m.ReplyTo), Reactions: m.Reactions, OwnReaction: textOrNil(m.OwnReaction),
-			SentBy: senders[m.ID],
-		}
-		if err := s.addChatContent(ctx, &rows[i], m, links); err != nil {
-			return nil, err
-		}
+		rows[i] = chatMessage{s.messageRow(m, links, names), newest - int64(i), textOrNil(m.OwnReaction), senders[m.ID]}
 	}
-	return rows, nil
-}
-
-// addChatContent adds the content beside the text, if it may be shown.
-func (s *server) addChatContent(ctx context.Context, row *chatMessage, m *parley.Message, links parley.MediaLinks) error {
-	if _, shown := s.showsContent(m); !shown {
-		return nil
-	}
-	view := parley.ViewOf(m, links.Plain)
-	row.Quoted, row.Media, row.Location, row.Contacts = view.Quoted, view.Media, view.Location, view.Contacts
-	if c, ok := m.Content.(parley.Poll); ok && len(c.Options) > 0 {
-		events, err := s.config.Store.EventsAbout(ctx, m)
-		if err != nil {
-			return fmt.Errorf("votes of a poll: %w", err)
-		}
-		row.Poll = toPoll(c, lastVotes(events))
-	}
-	return nil
+	return rows, err
 }
 
 // contactOverview is what all channels know of a contact.
@@ -286,7 +254,10 @@ func (s *server) readContact(ctx context.Context, r *request) (any, error) {
 	if len(chats)+len(ledgers)+len(links) == 0 {
 		return nil, parley.Errorf(parley.NotFound, "No channel has a chat with this contact.")
 	}
-	c := contactOverview{ContactID: id, Number: id.Number(), Chats: s.listedChats(ctx, s.newNameFinder(), chats)}
+	c := contactOverview{ContactID: id, Number: id.Number()}
+	if c.Chats, err = s.listedChats(ctx, r, s.config.Gateway.NewNameFinder().In(ctx), chats); err != nil {
+		return nil, err
+	}
 	for _, l := range ledgers {
 		if l.Code.ID != "" {
 			c.OTPs = append(c.OTPs, codeRow(l.Code, s.config.Gateway.Now(l.Code.Channel)))

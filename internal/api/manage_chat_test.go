@@ -73,7 +73,7 @@ func TestChatsOfTheConsole(t *testing.T) {
 	page := e.call("GET", "/api/manage/chats?limit=1", e.admin, nil)
 	first := page.listed(t)
 	meta := page.json["meta"].(m)
-	second := e.call("GET", "/api/manage/chats?limit=1&cursor="+meta["cursor"].(string), e.admin, nil)
+	second := e.call("GET", "/api/manage/chats?limit=1&cursor="+meta["next_cursor"].(string), e.admin, nil)
 	if both := strings.Join(append(first, second.listed(t)...), "\n"); !strings.Contains(both, budis) || !strings.Contains(both, ayus) {
 		t.Errorf("pages: %s", both)
 	}

@@ -1,10 +1,11 @@
 package api
 
 import (
-	"cmp"
 	"context"
+	"slices"
 
 	"parley"
+	"parley/internal/wire"
 )
 
 // maxSameID is how many messages with one id are listed. The network makes ids unique; only tests repeat them.
@@ -16,7 +17,7 @@ type foundRow struct {
 	ID      string             `json:"id"`
 	Channel parley.ChannelCode `json:"channel"`
 	Type    *string            `json:"type"`    // of an event or of the event of a delivery
-	Message *messageRow        `json:"message"` // the message, or that of the event
+	Message *wire.Message      `json:"message"` // the message, or that of the event
 }
 
 // findByID finds a message, an event or a delivery by its id, on any channel.
@@ -26,7 +27,7 @@ func (s *server) findByID(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	found, err := s.findMessage(ctx, id, channel)
+	found, err := s.findMessage(ctx, r, id, channel)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,15 @@ func (s *server) findByID(ctx context.Context, r *request) (any, error) {
 		}
 		for _, e := range events {
 			if string(e.ID) == id {
-				found = append(found, s.foundEvent(ctx, e))
+				row := foundRow{Kind: "event", ID: id, Channel: e.Channel, Type: textOrNil(e.Type)}
+				if e.Message != nil {
+					rows, err := s.messageRows(ctx, r, []parley.Message{*e.Message})
+					if err != nil {
+						return nil, err
+					}
+					row.Message = &rows[0]
+				}
+				found = append(found, row)
 			}
 		}
 	}
@@ -62,7 +71,7 @@ func onChannel(found []foundRow, channel parley.ChannelCode) []foundRow {
 	return rows
 }
 
-func (s *server) findMessage(ctx context.Context, id string, channel parley.ChannelCode) (found []foundRow, err error) {
+func (s *server) findMessage(ctx context.Context, r *request, id string, channel parley.ChannelCode) (found []foundRow, err error) {
 	ref, err := parley.ParseMessageRef(id)
 	if err != nil {
 		return nil, nil // it is another kind of id
@@ -71,22 +80,9 @@ func (s *server) findMessage(ctx context.Context, id string, channel parley.Chan
 	if err != nil {
 		return nil, err
 	}
-	names := s.newNameFinder()
-	for i := range messages {
-		m := &messages[i]
-		if m.Content.Kind().InHistory() {
-			row := s.messageRow(m, names.name(ctx, m.Channel, cmp.Or(m.Author, m.Chat)))
-			found = append(found, foundRow{Kind: "message", ID: row.MessageID, Channel: m.Channel, Message: &row})
-		}
+	rows, err := s.messageRows(ctx, r, slices.DeleteFunc(messages, func(m parley.Message) bool { return !m.Content.Kind().InHistory() }))
+	for i, row := range rows {
+		found = append(found, foundRow{Kind: "message", ID: row.MessageID, Channel: row.Channel, Message: &rows[i]})
 	}
-	return found, nil
-}
-
-func (s *server) foundEvent(ctx context.Context, e parley.Event) foundRow {
-	row := foundRow{Kind: "event", ID: string(e.ID), Channel: e.Channel, Type: textOrNil(e.Type)}
-	if m := e.Message; m != nil {
-		shown := s.messageRow(m, s.newNameFinder().name(ctx, m.Channel, cmp.Or(m.Author, m.Chat)))
-		row.Message = &shown
-	}
-	return row
+	return found, err
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -11,43 +10,34 @@ import (
 
 	"parley"
 	"parley/internal/api/form"
+	"parley/internal/wire"
 )
-
-type messageRow struct {
-	Channel   parley.ChannelCode  `json:"channel"`
-	MessageID string              `json:"message_id"`
-	ID        parley.MessageID    `json:"id"`
-	ContactID parley.ContactID    `json:"contact_id"` // in a group who wrote it; empty there if the channel did
-	GroupID   *string             `json:"group_id"`
-	Name      string              `json:"name"`
-	FromMe    bool                `json:"from_me"`
-	Type      parley.Kind         `json:"type"`
-	Body      string              `json:"body"`
-	Status    parley.Status       `json:"status"`
-	Error     *parley.FailureView `json:"error"`
-	Timestamp string              `json:"timestamp"`
-	UpdatedAt string              `json:"updated_at"`
-	EditedAt  *string             `json:"edited_at"`
-	RequestID *string             `json:"request_id"`
-	OTP       bool                `json:"otp"`
-}
 
 // hiddenText replaces the text of a message with a one-time code.
 const hiddenText = "••••••"
 
-func (s *server) messageRow(m *parley.Message, name string) messageRow {
-	rec := parley.ViewOf(m, s.links.Plain)
-	_, isSecret := m.Content.(parley.Secret)
-	contact := m.Chat
-	if contact.IsGroup() {
-		contact = m.Author
+// messageRow shows a message in a list. It has its content only where that may be shown.
+func (s *server) messageRow(m *parley.Message, links parley.MediaLinks, names wire.Names) wire.Message {
+	row := wire.NewMessage(m, links.Plain, names)
+	if _, shown := s.showsContent(m); !shown {
+		row.HideContent()
 	}
-	return messageRow{
-		Channel: m.Channel, MessageID: rec.MessageID, ID: m.ID, ContactID: contact, GroupID: textOrNil(m.Chat.Group()),
-		Name: name, FromMe: m.FromMe, Type: rec.Type, Body: s.shownText(m),
-		Status: m.Status, Error: rec.Error, Timestamp: rec.Timestamp, UpdatedAt: parley.Stamp(m.UpdatedAt),
-		EditedAt: stampOrNil(m.EditedAt), RequestID: textOrNil(m.Request), OTP: isSecret,
+	_, row.OTP = m.Content.(parley.Secret)
+	row.Channel, row.UpdatedAt, row.RequestID, row.Body = m.Channel, wire.Time{Time: m.UpdatedAt}, m.Request, s.shownText(m)
+	return row
+}
+
+// messageRows shows messages for a request, with what other rows say about them.
+func (s *server) messageRows(ctx context.Context, r *request, ms []parley.Message) ([]wire.Message, error) {
+	if err := s.config.Store.AddRelated(ctx, ms); err != nil {
+		return nil, err
 	}
+	links, names := parley.MediaLinks{Base: s.baseURL(r.http)}, s.config.Gateway.NewNameFinder().In(ctx)
+	rows := make([]wire.Message, len(ms))
+	for i := range ms {
+		rows[i] = s.messageRow(&ms[i], links, names)
+	}
+	return rows, nil
 }
 
 // shownText is the text that an operator may see: none if the channel stores no text, even before it is sent, and
@@ -69,9 +59,9 @@ func (s *server) showsContent(m *parley.Message) (parley.Channel, bool) {
 	return channel, there && channel.Settings.StoresText() && m.Status != parley.Deleted
 }
 
-type searchMeta struct {
-	Cursor  *string `json:"cursor"` // null: the search is complete
-	HasMore bool    `json:"has_more"`
+// cursorMeta says where a list continues.
+type cursorMeta struct {
+	NextCursor *string `json:"next_cursor"` // null: the list is complete
 }
 
 const (
@@ -94,20 +84,17 @@ func (s *server) listMessages(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []messageRow
-	names := s.newNameFinder()
-	for i := range page.Messages {
-		m := &page.Messages[i]
-		if q.Text != "" && s.shownText(m) == "" {
-			continue // hidden text must not be searchable
-		}
-		rows = append(rows, s.messageRow(m, names.name(ctx, m.Channel, cmp.Or(m.Author, m.Chat))))
+	rows, err := s.messageRows(ctx, r, s.searchable(q, page.Messages))
+	var meta cursorMeta
+	if page.Next != 0 {
+		meta.NextCursor = textOrNil(cursorStart + strconv.FormatInt(page.Next, 36))
 	}
-	meta := searchMeta{HasMore: page.Next != 0}
-	if meta.HasMore {
-		meta.Cursor = textOrNil(cursorStart + strconv.FormatInt(page.Next, 36))
-	}
-	return envelope{Success: true, Message: "OK", Data: rows, Meta: meta}, nil
+	return envelope{Success: true, Message: "OK", Data: rows, Meta: meta}, err
+}
+
+// searchable leaves out messages that a search for a text must not find, because their text is hidden.
+func (s *server) searchable(q parley.MessageQuery, found []parley.Message) []parley.Message {
+	return slices.DeleteFunc(found, func(m parley.Message) bool { return q.Text != "" && s.shownText(&m) == "" })
 }
 
 func messageQuery(f form.Form) parley.MessageQuery {

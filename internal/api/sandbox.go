@@ -165,7 +165,7 @@ func toArrived(m sandbox.Message) arrived {
 	return a
 }
 
-var recordKinds = []string{"text", "image", "video", "file", "voice", "sticker", "location", "poll", "contact"}
+var recordKinds = mapped(parley.HistoryKinds, func(k parley.Kind) string { return string(k) })
 
 func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 	q := sandbox.Query{

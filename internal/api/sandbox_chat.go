@@ -11,6 +11,7 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/media"
 	"parley/internal/network/sandbox"
+	"parley/internal/wire"
 )
 
 type phoneChat struct {
@@ -36,9 +37,9 @@ type bubble struct {
 	Links     []string             `json:"links"`
 	Preview   *bubblePreview       `json:"preview"`
 	Media     *bubbleFile          `json:"media"`
-	Location  *parley.LocationView `json:"location"`
+	Location  *wire.Location       `json:"location"`
 	Contacts  []parley.ContactCard `json:"contacts"`
-	Poll      *messagePoll         `json:"poll"`
+	Poll      *wire.Poll           `json:"poll"`
 	Votes     []string             `json:"votes"` // the phone's votes in a poll
 	Reactions []string             `json:"reactions"`
 	ReplyTo   *string              `json:"reply_to"`
@@ -89,11 +90,15 @@ func toBubble(m sandbox.Message) bubble {
 			b.Preview = &bubblePreview{p.URL, p.Title, p.Description, p.Thumbnail}
 		}
 	case parley.Location:
-		b.Location = &parley.LocationView{Latitude: c.Latitude, Longitude: c.Longitude, Title: c.Title, Address: c.Address}
+		b.Location = &wire.Location{Latitude: c.Latitude, Longitude: c.Longitude, Title: c.Title, Address: c.Address}
 	case parley.Contacts:
 		b.Contacts = c.Cards
 	case parley.Poll:
-		b.Poll = toPoll(c, [][]string{m.Votes})
+		votes := map[string]int{}
+		for _, name := range m.Votes {
+			votes[name] = 1
+		}
+		b.Poll = wire.NewPoll(c, votes)
 	}
 	return b
 }
@@ -109,14 +114,14 @@ func (s *server) phoneChats(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
-	before, limit := sandbox.Cursor(r.OptionalText("before", 1, 100)), int(r.Whole("limit", 50, 1, maxFound))
+	cursor, limit := sandbox.Cursor(r.OptionalText("cursor", 1, 100)), int(r.Whole("limit", 50, 1, maxFound))
 	group := optionalGroup(r.Form)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	page, err := s.config.Sandbox.Chat(ctx, r.channel.Code, r.number(), group, before, limit)
+	page, err := s.config.Sandbox.Chat(ctx, r.channel.Code, r.number(), group, cursor, limit)
 	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, toBubble),
-		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}, err
+		Meta: cursorMeta{textOrNil(page.Next)}}, err
 }
 
 // phoneFile serves a file on a phone. One that the phone sent is in the library for a day; later only the channel has it.

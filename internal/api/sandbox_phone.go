@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"parley"
@@ -21,21 +22,25 @@ type acted struct {
 	Timestamp string           `json:"timestamp"`
 }
 
+var (
+	// phoneActs are what a phone does with a message, and phoneKinds everything that it sends.
+	phoneActs  = []string{"reaction", "vote", "edit", "delete"}
+	phoneKinds = append(slices.DeleteFunc(slices.Clone(recordKinds), func(kind string) bool { return readers[parley.Kind(kind)] == nil }),
+		phoneActs...)
+)
+
 func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
-	kind := r.Choice("type", true, "text", "image", "voice", "video", "file", "sticker", "location", "contact", "reaction", "vote",
-		"edit", "delete")
-	switch kind {
-	case "reaction", "vote", "edit", "delete":
-		return s.actAsPhone(ctx, r, kind)
-	case "image", "video", "file", "voice", "sticker":
-		if r.IsObject("file") {
-			if file, _ := r.Object("file", false); file.Has("data") {
-				return s.sendPicked(ctx, r, kind, file)
-			}
-		}
-	}
+	kind := r.Choice("type", true, phoneKinds...)
 	var p outgoing
-	if read, known := readers[parley.Kind(kind)]; known {
+	switch read, known := readers[parley.Kind(kind)]; {
+	case slices.Contains(phoneActs, kind):
+		return s.actAsPhone(ctx, r, kind)
+	case parley.Kind(kind).IsMedia() && r.IsObject("file"):
+		if file, _ := r.Object("file", false); file.Has("data") {
+			return s.sendPicked(ctx, r, kind, file)
+		}
+		p = read(r.Form)
+	case known:
 		p = read(r.Form)
 	}
 	p.preview = false // phones send no previews

@@ -190,15 +190,11 @@ func appendContent(b []byte, m *parley.Message) ([]byte, error) {
 }
 
 func contentText(c parley.Content) string {
-	switch c := c.(type) {
-	case parley.Voice:
-		return c.Media.Source
-	case parley.Sticker:
-		return c.Media.Source
-	case parley.Location:
-		if c.Title == "" {
-			return c.Latitude + "," + c.Longitude
-		}
+	if f := parley.MediaOf(c); f != nil {
+		return f.Source
+	}
+	if place, ok := c.(parley.Location); ok && place.Title == "" {
+		return place.Latitude + "," + place.Longitude
 	}
 	return c.Text()
 }

@@ -232,7 +232,8 @@ func (s *server) makeParts() {
 		LoginLinks:     s.otp,
 	})
 	links := parley.MediaLinks{Base: s.address(), Keys: s.data.Keyring.Derive(parley.MediaLinkKeys)}
-	s.feed = feed.New(feed.Config{Store: s.data.Store, Keyring: s.data.Keyring, Log: s.log, Metrics: s.metrics, Links: links})
+	s.feed = feed.New(feed.Config{Store: s.data.Store, Keyring: s.data.Keyring, Log: s.log, Metrics: s.metrics, Links: links,
+		Names: s.gateway.KnownName})
 	options := safehttp.Options{MaxBody: callback.MaxResponse, HeaderTimeout: callback.WebhookTimeout}
 	s.callback = callback.New(callback.Config{
 		Store:   s.data.Store,

@@ -44,7 +44,7 @@ func BenchmarkDeliver(b *testing.B) {
 	engine := callback.New(callback.Config{
 		Store: db, Secrets: callback.NewSecrets(db, keyring),
 		Client: safehttp.Policy{AllowPrivate: loopback}.Client(safehttp.Options{MaxBody: callback.MaxResponse}),
-		Render: (*parley.Event).Body, Log: slog.New(slog.DiscardHandler), Version: "1",
+		Render: encodeEvent, Log: slog.New(slog.DiscardHandler), Version: "1",
 	})
 	done := make(chan error)
 	b.ResetTimer()

@@ -67,7 +67,7 @@ func TestLateResultAfterAHandOver(t *testing.T) {
 		w := e.webhook("https://crm.example/hook")
 		var second atomic.Bool // the second node is the owner
 		respond := make(chan struct{})
-		e.engine = callback.New(callback.Config{Store: e.store, Secrets: e.secrets, Render: (*parley.Event).Body, Links: testLinks,
+		e.engine = callback.New(callback.Config{Store: e.store, Secrets: e.secrets, Render: encodeEvent, Links: testLinks,
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Owns: func(string) bool { return !second.Load() },
 			Client: do(func(*http.Request) (*http.Response, error) {
 				<-respond

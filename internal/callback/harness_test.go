@@ -22,6 +22,7 @@ import (
 	"parley/internal/encrypt"
 	"parley/internal/safehttp"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 const (
@@ -72,7 +73,7 @@ func (e *env) renew(client callback.HTTPClient) { e.renewOn(e.store, client) }
 func (e *env) renewOn(db callback.Store, client callback.HTTPClient) {
 	e.metrics = prometheus.NewRegistry()
 	e.config = callback.Config{
-		Store: db, Secrets: e.secrets, Client: client, Render: (*parley.Event).Body, Links: testLinks,
+		Store: db, Secrets: e.secrets, Client: client, Render: encodeEvent, Links: testLinks,
 		Log: slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: e.metrics, Version: "1.2.3",
 	}
 	e.engine = callback.New(e.config)
@@ -287,4 +288,8 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+func encodeEvent(e *parley.Event, linkTo parley.MediaLink) ([]byte, error) {
+	return wire.EncodeEvent(e, linkTo, nil)
 }

@@ -253,7 +253,7 @@ func TestUnstoredResultIsDeliveredAgain(t *testing.T) {
 	inBubble(t, func(e *env) {
 		e.webhook("https://crm.example/hook")
 		e.engine = callback.New(callback.Config{Store: unrecorded{e.store}, Secrets: e.secrets, Client: e.servers,
-			Render: (*parley.Event).Body, Log: e.config.Log})
+			Render: encodeEvent, Log: e.config.Log})
 		e.start()
 		e.says(ann, "one")
 		e.says(ann, "two")

@@ -115,7 +115,8 @@ func (e *Engine) DeliveryBody(ctx context.Context, d parley.Delivery) (*string, 
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
-	body, err := events[0].Body(e.config.Links.Plain)
+	events[0].Encrypted = nil
+	body, err := e.config.Render(&events[0], e.config.Links.Plain)
 	return new(string(body)), err
 }
 

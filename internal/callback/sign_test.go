@@ -47,7 +47,7 @@ func TestWebhookIsSignedByTheStandard(t *testing.T) {
 		if err := verify(e.T, keys.Secret, h); err != nil {
 			e.Errorf("verify: %v", err)
 		}
-		body, err := event.Body(parley.MediaLinks{}.Plain)
+		body, err := encodeEvent(&event, parley.MediaLinks{}.Plain)
 		if err != nil {
 			e.Fatal(err)
 		}

@@ -38,9 +38,8 @@ type Response struct {
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data"`
 	Meta    struct {
-		Total   int64  `json:"total"`
-		Cursor  string `json:"cursor"`
-		HasMore bool   `json:"has_more"`
+		Total      int64  `json:"total"`
+		NextCursor string `json:"next_cursor"` // empty: there is no further page
 	} `json:"meta"`
 
 	Rows int `json:"-"` // of a list
@@ -87,8 +86,8 @@ func (c *Client) List(ctx context.Context, path string, query url.Values, limit 
 		rows = append(rows, page...)
 		switch {
 		case limit > 0 && len(rows) >= limit:
-		case r.Meta.Cursor != "" && r.Meta.HasMore:
-			query.Set("cursor", r.Meta.Cursor)
+		case r.Meta.NextCursor != "":
+			query.Set("cursor", r.Meta.NextCursor)
 			continue
 		case limit > 0 && len(page) > 0 && int64(len(rows)) < r.Meta.Total:
 			query.Set("offset", strconv.Itoa(len(rows)))

@@ -22,6 +22,7 @@ import (
 	"parley/internal/bus"
 	"parley/internal/encrypt"
 	"parley/internal/wait"
+	"parley/internal/wire"
 )
 
 const (
@@ -60,6 +61,7 @@ type Config struct {
 	Metrics prometheus.Registerer // nil: nothing is counted
 	Buffer  int                   // how many pages a reader may fall behind before it is cut off; zero: 200
 	Links   parley.MediaLinks     // to files
+	Names   wire.Names            // nil: no names are known
 }
 
 // Feed follows the event log, once for all readers.
@@ -148,7 +150,7 @@ func (f *Feed) RenderPlain(e *parley.Event) ([]byte, error) { return f.Render(e,
 // Render writes the body of an event, with links to its file.
 func (f *Feed) Render(e *parley.Event, linkTo parley.MediaLink) ([]byte, error) {
 	f.Decrypt(e)
-	return e.Body(linkTo)
+	return wire.EncodeEvent(e, linkTo, f.config.Names)
 }
 
 // Run publishes new events until ctx ends, while there are subscribers.

@@ -55,12 +55,13 @@ func TestAllEventsAreInTheLog(t *testing.T) {
 		want := []string{
 			"message.status 6281234567890@c.us SENT text ",
 			"message.status 6281234567890@c.us READ text ",
-			`message.reaction 6281234567890@c.us READ text {"reaction":{"emoji":"🎉","from_me":false,"contact_id":"6281234567890@c.us"}}`,
+			`message.reaction 6281234567890@c.us READ text {"reaction":{"emoji":"🎉","from_me":"false","outgoing":false,` +
+				`"contact_id":"6281234567890@c.us"}}`,
 			"message.received 6281234567890@c.us RECEIVED text ",
 			"message.deleted 6281234567890@c.us DELETED text ",
 			"message.status 6281234567890@c.us SENT poll ",
 			`poll.vote 6281234567890@c.us SENT poll {"vote":{"contact_id":"6281234567890@c.us","options":["yes"]}}`,
-			`message.reaction 6281234567890@c.us READ text {"reaction":{"emoji":"👍","from_me":true}}`,
+			`message.reaction 6281234567890@c.us READ text {"reaction":{"emoji":"👍","from_me":"true","outgoing":true}}`,
 			"message.deleted 6281234567890@c.us DELETED text ",
 		}
 		if len(timeline) != len(want)+1 || !slices.Equal(timeline[:len(want)], want) ||

@@ -90,6 +90,7 @@ type Gateway struct {
 	receipts *receiptWriter
 	metrics  *metrics
 	clock    clockGuard
+	names    names
 
 	noRemovalBefore atomic.Int64 // Unix time in nanoseconds: the storage of files did not work
 
@@ -119,7 +120,8 @@ func New(c Config) *Gateway {
 	}
 	g := &Gateway{config: c, Drivers: c.Drivers, Clock: c.Clock, ready: make(chan struct{}), stopped: make(chan struct{}),
 		accounts: map[parley.ChannelCode]*account{},
-		leaving:  map[parley.ChannelCode]int{}, others: map[parley.ChannelCode]parley.Channel{}, purgeNow: make(chan struct{}, 1)}
+		leaving:  map[parley.ChannelCode]int{}, others: map[parley.ChannelCode]parley.Channel{}, purgeNow: make(chan struct{}, 1),
+		names: names{wanted: make(chan listKey, maxWanted)}}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
 	g.fetcher, g.receipts = newMediaFetcher(g), newReceiptWriter(c.Store)
@@ -145,6 +147,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	fetching.Go(func() { g.fetcher.run(ctx) })
 	fetching.Go(func() { g.runOrphanSearch(ctx) })
 	fetching.Go(func() { g.runDeletions(ctx) })
+	fetching.Go(func() { g.runNames(ctx) })
 	g.runMaintenance(ctx)
 	fetching.Wait() // before the sessions are closed
 	g.drain(context.WithoutCancel(ctx))

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,9 @@ import (
 	"io"
 	"slices"
 
+	"parley"
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 // nextMessage reads a stream until there is a message in a chat, which has one of the ids, or until ctx ends. What a contact
@@ -23,15 +26,15 @@ func (t *tools) nextMessage(ctx context.Context, stream io.Reader, ids []string)
 			return waitOut{}, fmt.Errorf("the event stream ended: %w. Call again", err)
 		}
 		var event struct {
-			Channel string     `json:"channel"`
-			Data    apiMessage `json:"data"`
+			Channel parley.ChannelCode `json:"channel"`
+			Data    wire.Message       `json:"data"`
 		}
 		if err := json.Unmarshal(body, &event); err != nil {
 			return waitOut{}, err
 		}
-		if slices.Contains(ids, event.Data.chat()) {
+		if slices.Contains(ids, string(cmp.Or(event.Data.GroupID.Chat(), event.Data.ContactID))) {
 			event.Data.Channel = event.Channel
-			return waitOut{Replies: []message{event.Data.view("")}}, nil
+			return waitOut{Replies: []message{newMessage(&event.Data)}}, nil
 		}
 	}
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -324,11 +323,11 @@ func (r Reader) withMessages(found []storedEvent) ([]parley.Event, error) {
 	return events, nil
 }
 
-// messagesBySeq reads messages with their reactions and what they reply to.
+// messagesBySeq reads messages with what other rows say about them.
 func (r Reader) messagesBySeq(seqs []int64) (map[int64]*parley.Message, error) {
 	messages, err := listIn(r, readMessages+`WHERE message.seq IN `, ``, nil, seqs, scanMessage)
 	if err == nil {
-		err = errors.Join(r.addReactions(messages), r.addQuoted(messages))
+		err = r.addRelated(messages)
 	}
 	all := make(map[int64]*parley.Message, len(messages))
 	for i := range messages {

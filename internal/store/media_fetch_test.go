@@ -61,12 +61,12 @@ var mediaFetchTests = map[string]func(*env){
 			e.must(err)
 			events, err := e.store.EventsAt(e.Context(), []int64{event.Seq})
 			e.must(err)
-			alone := e.message(answer)
-			e.must(e.store.AddQuoted(e.Context(), &alone))
+			alone := []parley.Message{e.message(answer)}
+			e.must(e.store.AddRelated(e.Context(), alone))
 			at, err := e.store.MessageAt(e.Context(), answer.Seq)
 			e.must(err)
 			e.same("the message", at.Ref(), answer.Ref())
-			return []string{history[0].QuotedBody, history[1].QuotedBody, events[0].Message.QuotedBody, alone.QuotedBody}
+			return []string{history[0].QuotedBody, history[1].QuotedBody, events[0].Message.QuotedBody, alone[0].QuotedBody}
 		}
 		e.same("quoted", quoted(), []string{"", "tea?", "tea?", "tea?"})
 		e.tx(func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), main, question.Ref()) })

@@ -2,13 +2,13 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"parley"
-	"parley/internal/store/sqldb"
 )
 
 // fromMessages is where the columns of messages come from. It has no messages of a deleted or reset channel. The plus keeps the
@@ -250,9 +250,13 @@ func (t *Tx) SetReaction(_ context.Context, channel parley.ChannelCode, target p
 		ON CONFLICT (seq, contact) DO UPDATE SET emoji = excluded.emoji`, seq, string(by), emoji)
 }
 
-// Reactions lists the emojis on a message.
-func (r Reader) Reactions(ctx context.Context, seq int64) ([]string, error) {
-	return list(r.with(ctx), `SELECT emoji FROM reaction WHERE seq = $1 ORDER BY contact`, []any{seq}, sqldb.ScanOne[string])
+// AddRelated fills in what other rows say about messages: their reactions, the texts that they reply to, and votes.
+func (r Reader) AddRelated(ctx context.Context, messages []parley.Message) error {
+	return r.with(ctx).addRelated(messages)
+}
+
+func (r Reader) addRelated(messages []parley.Message) error {
+	return errors.Join(r.addReactions(messages), r.addQuoted(messages), r.addVotes(messages))
 }
 
 // addReactions fills in the reactions of messages.
@@ -299,11 +303,49 @@ func (r Reader) addQuoted(messages []parley.Message) error {
 	return err
 }
 
-// AddQuoted fills in the text of the message that a message replies to.
-func (r Reader) AddQuoted(ctx context.Context, m *parley.Message) error {
-	one := []parley.Message{*m}
-	err := r.with(ctx).addQuoted(one)
-	m.QuotedBody = one[0].QuotedBody
+// addVotes counts the last vote of everybody in the polls among messages.
+func (r Reader) addVotes(messages []parley.Message) error {
+	bySeq := map[int64]*parley.Message{}
+	var seqs []int64
+	for i := range messages {
+		if m := &messages[i]; m.Content.Kind() == parley.KindPoll {
+			bySeq[m.Seq], seqs = m, append(seqs, m.Seq)
+		}
+	}
+	type voter struct {
+		poll    int64
+		contact parley.ContactID
+	}
+	last := map[voter][]string{}
+	number, err := eventNumber(parley.PollVoted)
+	if err != nil || len(seqs) == 0 {
+		return err
+	}
+	_, err = listIn(r, `SELECT message, data FROM event WHERE type = $1 AND message IN `, ` ORDER BY seq`, []any{number}, seqs,
+		func(row scanner) (seq int64, err error) {
+			var data []byte
+			if err = row.Scan(&seq, &data); err != nil {
+				return seq, err
+			}
+			var event struct {
+				Vote struct {
+					ContactID parley.ContactID `json:"contact_id"`
+					Options   []string         `json:"options"`
+				} `json:"vote"`
+			}
+			err = json.Unmarshal(data, &event)
+			last[voter{seq, event.Vote.ContactID}] = event.Vote.Options
+			return seq, err
+		})
+	for by, options := range last {
+		m := bySeq[by.poll]
+		if m.Votes == nil {
+			m.Votes = map[string]int{}
+		}
+		for _, name := range options {
+			m.Votes[name]++
+		}
+	}
 	return err
 }
 
@@ -333,7 +375,7 @@ func (r Reader) historyTo(chat, newest int64, limit int) ([]parley.Message, erro
 	if err != nil {
 		return nil, err
 	}
-	return messages, errors.Join(r.addReactions(messages), r.addQuoted(messages))
+	return messages, r.addRelated(messages)
 }
 
 // SetResend stores the encrypted text of a message whose channel stores no text, so that it can be sent again.

@@ -73,6 +73,8 @@ func anything(kind reflect.Type) reflect.Value {
 		v.SetInt(1)
 	case kind.Kind() == reflect.String:
 		v.SetString("x")
+	case kind == reflect.TypeFor[[]parley.Message]():
+		v.Set(reflect.ValueOf([]parley.Message{{Content: parley.Text{}}}))
 	case kind == reflect.TypeFor[*parley.Message]():
 		v.Set(reflect.ValueOf(&parley.Message{ReplyTo: "x"}))
 	case kind.Kind() == reflect.Pointer:

@@ -137,9 +137,9 @@ var searchTests = map[string]func(*env){
 		in := incoming("IN")
 		e.add(&in)
 		e.tx(func(tx *store.Tx) error { return tx.SetReaction(e.Context(), main, in.Ref(), ann, "👍") })
-		reactions, err := e.store.Reactions(e.Context(), in.Seq)
-		e.must(err)
-		e.same("reactions", reactions, []string{"👍"})
+		found := []parley.Message{e.message(in)}
+		e.must(e.store.AddRelated(e.Context(), found))
+		e.same("reactions", found[0].Reactions, []string{"👍"})
 	},
 
 	"codes and links are listed newest first": func(e *env) {

@@ -30,5 +30,5 @@ export function tickFrom({ last24h, webhooks, otp }) {
 export function startChecklist() {
   onEvents(['message.received'], () => tick('answer'));
   onEvents(['otp.approved'], () => tick('otp'));
-  onEvents(['message.status'], (events) => { if (events.some((event) => event.data.from_me === 'true')) tick('send'); });
+  onEvents(['message.status'], (events) => { if (events.some((event) => event.data.outgoing)) tick('send'); });
 }

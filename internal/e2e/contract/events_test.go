@@ -188,7 +188,8 @@ func TestStreamTellsWhatHappens(t *testing.T) {
 		t.Errorf("the vote is %v", vote)
 	}
 	phone.Sends(`{"type":"reaction","message_id":"` + poll + `","reaction":"👍"}`)
-	if reaction := s.want("message.reaction").Data["reaction"].(map[string]any); reaction["emoji"] != "👍" || reaction["from_me"] != false {
+	reaction := s.want("message.reaction").Data["reaction"].(map[string]any)
+	if reaction["emoji"] != "👍" || reaction["from_me"] != "false" || reaction["outgoing"] != false {
 		t.Errorf("the reaction is %v", reaction)
 	}
 	phone.Sends(`{"type":"delete","message_id":"` + received.Data["message_id"].(string) + `"}`)

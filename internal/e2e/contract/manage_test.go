@@ -81,7 +81,7 @@ func manageChannels(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 
 	list := e.Get(channels, admin).Expect(http.StatusOK)
 	wantKeys(t, list, "", "success", "message", "data", "meta")
-	wantKeys(t, list, "meta", "cursor", "has_more", "total", "statuses", "networks", "labels", "faults")
+	wantKeys(t, list, "meta", "next_cursor", "total", "statuses", "networks", "labels", "faults")
 	codes := column(list, "code")
 	if list.Number("meta.total") != len(codes) {
 		t.Errorf("%d channels are listed, of %d in all", len(codes), list.Number("meta.total"))

@@ -78,7 +78,7 @@ func toolNames(t *testing.T, s *mcp.ClientSession) (names []string) {
 type foundByTool struct {
 	Messages []struct {
 		ID, Channel, Contact, Group, Text string
-		FromMe                            bool `json:"from_me"`
+		Outgoing                          bool
 	}
 	Replies []struct{ Text, Contact, Group string }
 	Cursor  string
@@ -112,7 +112,7 @@ func TestMCP(t *testing.T) {
 		t.Errorf("the reply that came before is %+v", found.Replies)
 	}
 	found = foundByTool{}
-	if callTool(t, s, "read_chat", map[string]any{"contact": number}, &found); len(found.Messages) != 2 || !found.Messages[0].FromMe ||
+	if callTool(t, s, "read_chat", map[string]any{"contact": number}, &found); len(found.Messages) != 2 || !found.Messages[0].Outgoing ||
 		found.Messages[1].Text != "makasih" {
 		t.Errorf("the chat is %+v", found.Messages)
 	}

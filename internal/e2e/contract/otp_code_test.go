@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/parleytest"
+	"parley/internal/wire"
 )
 
 const (
@@ -373,7 +374,7 @@ func codeHidden(t *testing.T, e *parleytest.Env) {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
 	for _, event := range events {
-		if body, err := event.Body(parley.MediaLinks{}.Plain); err != nil || strings.Contains(string(body), code) {
+		if body, err := wire.EncodeEvent(&event, parley.MediaLinks{}.Plain, nil); err != nil || strings.Contains(string(body), code) {
 			t.Errorf("an event holds the code: %s, %v", body, err)
 		}
 	}

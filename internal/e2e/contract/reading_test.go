@@ -16,7 +16,8 @@ import (
 
 // recordKeys are the members of every record of a chat; reply_to, quoted, media, location, contacts and error come where there
 // are any.
-var recordKeys = []string{"message_id", "id", "type", "from_me", "is_media", "body", "status", "reactions", "timestamp"}
+var recordKeys = []string{"contact_id", "contact_name", "message_id", "id", "type", "from_me", "outgoing", "is_media", "body", "status",
+	"reactions", "timestamp"}
 
 // TestReadingHistory holds the history of a chat to the contract.
 func TestReadingHistory(t *testing.T) {
@@ -193,6 +194,9 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 		if isMedia(c.kind) {
 			keys = append(slices.Clone(keys), "media")
 			wantValue(t, a, "data.0.media.status", "ready")
+		}
+		if c.kind == "poll" {
+			keys = append(slices.Clone(keys), "poll")
 		}
 		if c.kind == "location" {
 			keys = append(slices.Clone(keys), "location")

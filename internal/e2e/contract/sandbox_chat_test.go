@@ -84,8 +84,8 @@ func chatBubbles(t *testing.T, e *parleytest.Env) {
 		return a.Bool("data.0.deleted") && a.Text("data.1.reactions.0") == "🎉" && a.Text("data.2.reactions.0") == "👍"
 	})
 	wantKeys(t, a, "", "success", "message", "data", "meta")
-	wantKeys(t, a, "meta", "cursor", "has_more")
-	wantValue(t, a, "meta.has_more", false)
+	wantKeys(t, a, "meta", "next_cursor")
+	wantValue(t, a, "meta.next_cursor", nil)
 	for i := range a.Count("data") {
 		wantKeys(t, a, fmt.Sprintf("data.%d", i), bubbleKeys...)
 	}
@@ -135,11 +135,10 @@ func chatPages(t *testing.T, e *parleytest.Env) {
 	for before := ""; ; {
 		page := e.Get(screen(phone) + "/chat?limit=2" + before).Expect(200)
 		got = append(got, column(page, "body")...)
-		if !page.Bool("meta.has_more") {
-			wantValue(t, page, "meta.cursor", nil)
+		if page.Value("meta.next_cursor") == nil {
 			break
 		}
-		before = "&before=" + page.Text("meta.cursor")
+		before = "&cursor=" + page.Text("meta.next_cursor")
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
@@ -148,17 +147,17 @@ func chatPages(t *testing.T, e *parleytest.Env) {
 
 func chatOffline(t *testing.T, e *parleytest.Env) {
 	phone := e.Phone("6281600001005")
-	writes(e, phone, "before")
-	phone.Expect("before")
+	writes(e, phone, "cursor")
+	phone.Expect("cursor")
 	e.Eventually("it was delivered", func() bool { return phone.Messages()[0].Status == "DELIVERED" })
 	phone.Becomes(`{"online":false}`)
 	writes(e, phone, "meanwhile")
-	if got := column(e.Get(screen(phone)+"/chat").Expect(200), "body"); !slices.Equal(got, []string{"before"}) {
+	if got := column(e.Get(screen(phone)+"/chat").Expect(200), "body"); !slices.Equal(got, []string{"cursor"}) {
 		t.Errorf("an offline phone shows %q", got)
 	}
 	wantValue(t, e.Get(screen(phone)+"/chats"), "data.0.unread", 1.0)
 	phone.Becomes(`{"online":true}`)
-	if got := column(e.Get(screen(phone)+"/chat").Expect(200), "body"); !slices.Equal(got, []string{"meanwhile", "before"}) {
+	if got := column(e.Get(screen(phone)+"/chat").Expect(200), "body"); !slices.Equal(got, []string{"meanwhile", "cursor"}) {
 		t.Errorf("back online it shows %q", got)
 	}
 }
@@ -197,7 +196,7 @@ func chatFiles(t *testing.T, e *parleytest.Env) {
 }
 
 func chatBad(_ *testing.T, e *parleytest.Env) {
-	for query, field := range map[string]string{"limit=0": "limit", "limit=201": "limit", "before=nonsense": "before"} {
+	for query, field := range map[string]string{"limit=0": "limit", "limit=201": "limit", "cursor=nonsense": "cursor"} {
 		e.Get("/api/sandbox/phones/6281600001007/chat?" + query).ExpectFields(field)
 	}
 	for _, path := range []string{"/chats", "/chat", "/media/3EB0C4312F6A1D2E9B8870"} {

@@ -19,6 +19,7 @@ import (
 	"parley"
 	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 // The beginnings of numbers: of channels' owners, and of their contacts.
@@ -208,7 +209,7 @@ func (w *whatsappWorld) history(c whatsappChat) (sent, received []string) {
 	for offset := 0; ; offset += 100 {
 		path := fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&limit=100&offset=%d", c.contact.Number(), offset)
 		status, answer, err := w.call("GET", path, c.channel.code, "", "")
-		var page struct{ Data []parley.MessageView }
+		var page struct{ Data []wire.Message }
 		if err == nil && status == http.StatusOK {
 			err = json.Unmarshal(answer, &page)
 		}

@@ -21,6 +21,7 @@ import (
 	"parley/internal/otp/rule"
 	"parley/internal/parleytest"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 // TestEventsAreAsDescribed has everything happen on a whole gateway that its log tells of, and holds
@@ -104,7 +105,7 @@ func (l *eventLog) bodies() [][]byte {
 			l.T.Fatal(err)
 		}
 		for i := range events {
-			body, err := events[i].Body(parley.MediaLinks{}.Plain)
+			body, err := wire.EncodeEvent(&events[i], parley.MediaLinks{}.Plain, nil)
 			if err != nil {
 				l.T.Fatal(err)
 			}
@@ -201,7 +202,7 @@ func changeGroup(l *eventLog) {
 	phone.Sends(`{"type":"text","message":"I do","group_id":"` + group + `","reply_to":"` + sent.Text("data.id") + `"}`)
 	l.expect(parley.MessageReceived, `"group_id":"`+group, `"contact_id":"`+ayu, "I do")
 	phone.Sends(`{"type":"reaction","message_id":"` + sent.Text("data.message_id") + `","reaction":"👍"}`)
-	l.expect(parley.MessageReaction, `"group_id":"`+group, `"from_me":false,"contact_id":"`+ayu)
+	l.expect(parley.MessageReaction, `"group_id":"`+group, `"from_me":"false","outgoing":false,"contact_id":"`+ayu)
 	l.Post("/api/sandbox/phones/6281234567890/group", `{"group_id":"`+group+`","action":"leave"}`).Expect(http.StatusOK)
 	l.expect(parley.GroupChanged, `"group_id":"`+group, `"contact_id":"`+ayu, `"removed":["`+ayu)
 }
@@ -215,9 +216,9 @@ func gather(l *eventLog) {
 	theirs := phone.Received("Very.")
 	for _, emoji := range []string{"👍", ""} {
 		phone.Sends(`{"type":"reaction","message_id":"` + ours + `","reaction":"` + emoji + `"}`)
-		l.expect(parley.MessageReaction, `"message_id":"`+ours, `"emoji":"`+emoji+`","from_me":false,"contact_id":"`+ayu)
+		l.expect(parley.MessageReaction, `"message_id":"`+ours, `"emoji":"`+emoji+`","from_me":"false","outgoing":false,"contact_id":"`+ayu)
 		l.Put("/api/send-message/reaction", `{"message_id":"`+theirs+`","reaction":"`+emoji+`"}`).Expect(http.StatusOK)
-		l.expect(parley.MessageReaction, `"message_id":"`+theirs, `"emoji":"`+emoji+`","from_me":true`)
+		l.expect(parley.MessageReaction, `"message_id":"`+theirs, `"emoji":"`+emoji+`","from_me":"true","outgoing":true`)
 	}
 	poll := l.send("poll", `{"contact_id":"AYU","title":"When?","options":["Today","Tomorrow"],"is_multiple_answer":true}`).
 		Text("data.message_id")

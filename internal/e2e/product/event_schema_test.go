@@ -115,10 +115,10 @@ func TestSchemasAgree(t *testing.T) {
 		return schema["properties"].(map[string]any)["data"].(map[string]any)["properties"].(map[string]any)
 	}
 	without := map[parley.EventType][]string{ // what such a message cannot have
-		parley.MessageDeleted: {"media", "location", "contacts", "quoted"},
+		parley.MessageDeleted: {"media", "location", "contacts", "quoted", "poll"},
 		parley.PollVoted:      {"media", "location", "contacts"},
-		parley.MessageMedia:   {"location", "contacts"},
-		parley.MessageEdited:  {"location", "contacts"},
+		parley.MessageMedia:   {"location", "contacts", "poll"},
+		parley.MessageEdited:  {"location", "contacts", "poll"},
 	}
 	for _, kind := range []parley.EventType{parley.MessageReceived, parley.MessageReaction, parley.MessageDeleted, parley.MessageEdited,
 		parley.MessageMedia, parley.PollVoted} {
@@ -127,7 +127,7 @@ func TestSchemasAgree(t *testing.T) {
 			if !there && slices.Contains(without[kind], name) {
 				continue
 			}
-			if special := name == "status" || name == "body" || name == "type" || name == "is_media" || name == "from_me" ||
+			if special := name == "status" || name == "body" || name == "type" || name == "is_media" || name == "from_me" || name == "outgoing" ||
 				name == "message_id" || name == "error"; special {
 				continue
 			}
@@ -185,7 +185,7 @@ func TestSchemasAreStrict(t *testing.T) {
 
 // sometimes are the fields that some events of a type do not have; those of "" are of all types.
 var sometimes = map[parley.EventType][]string{
-	"":                     {"reply_to", "media", "quoted"},
+	"":                     {"reply_to", "media", "quoted", "poll"},
 	parley.ChannelPairing:  {"code"},
 	parley.MessageStatus:   {"contact_id"}, // as below
 	parley.MessageReaction: {"contact_id"}, // as below

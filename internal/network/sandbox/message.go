@@ -277,7 +277,7 @@ func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number 
 func (n *Network) Chat(
 	ctx context.Context, channel parley.ChannelCode, number string, group parley.GroupID, before Cursor, limit int,
 ) (ChatPage, error) {
-	last, err := before.seq("before")
+	last, err := before.seq("cursor")
 	if err != nil {
 		return ChatPage{}, err
 	}

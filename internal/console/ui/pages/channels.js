@@ -81,7 +81,7 @@ function Deletions({ of }) {
 
 // The picked channel alone, as a list.
 async function only(code) {
-  const meta = { total: 0, statuses: {}, labels: [], has_more: false };
+  const meta = { total: 0, statuses: {}, labels: [], next_cursor: null };
   try {
     const { data } = await api.get(`/manage/channels/${encodeURIComponent(code)}`);
     return { data: [data], meta: { ...meta, total: 1, statuses: { [data.status]: 1 } } };
@@ -132,14 +132,14 @@ function useStableOrder(rows, about, box) {
 function Pages({ rows, meta, cursor, about }) {
   const trail = useRef({});
   if (trail.current.about !== about) trail.current = { about, before: [] };
-  if (!meta || (!meta.has_more && !cursor)) return null;
+  if (!meta || (!meta.next_cursor && !cursor)) return null;
   const top = () => scrollTo(0, 0);
-  const next = () => { trail.current.before.push(cursor); setQuery({ cursor: meta.cursor }); top(); };
+  const next = () => { trail.current.before.push(cursor); setQuery({ cursor: meta.next_cursor }); top(); };
   const back = () => { setQuery({ cursor: trail.current.before.pop() || null }); top(); };
   return html`<nav class="row pages" aria-label=${t('pages')}>
     <span class="muted">${t('shown', { n: num(rows.length), all: num(meta.total) })}</span>
     <${Button} icon="left" disabled=${!cursor} onClick=${back}>${t('previousPage')}<//>
-    <${Button} disabled=${!meta.has_more} onClick=${next}>${t('nextPage')}<//></nav>`;
+    <${Button} disabled=${!meta.next_cursor} onClick=${next}>${t('nextPage')}<//></nav>`;
 }
 
 function Filters({ meta, status, q, label, moved, arrange }) {

@@ -37,8 +37,8 @@ async function allCodes(asked) {
   for (let cursor; ;) {
     const { data, meta } = await api.get('/manage/channels', { query: { ...asked, sort: 'code', limit: 200, cursor } });
     codes.push(...data.map((row) => row.code));
-    if (!meta.has_more) return codes;
-    cursor = meta.cursor;
+    if (!meta.next_cursor) return codes;
+    cursor = meta.next_cursor;
   }
 }
 

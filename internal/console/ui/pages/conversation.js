@@ -113,13 +113,13 @@ export function Thread({ channel, chat, message, onBack }) {
     setReply(null);
     await history.newest();
   };
-  const lastIn = list?.findLast((m) => !m.from_me);
+  const lastIn = list?.findLast((m) => !m.outgoing);
   const unseen = lastIn?.status === 'RECEIVED' && list.at(-1) === lastIn;
   const seen = () => act('post', '/send-message/seen', { message_id: lastIn.message_id });
   useKeys([['s', t('markSeen'), () => (unseen ? seen() : false), 'support'],
     ['r', t('reply'), () => document.querySelector('.thread textarea')?.focus(), 'support']]);
 
-  const author = (m) => (m.from_me ? channel : mask(m.name || phone(m.contact_id || id)));
+  const author = (m) => (m.outgoing ? channel : mask(m.contact_name || phone(m.contact_id || id)));
   const byID = new Map(list?.map((m) => [m.id, m]));
   const toQuote = (m) => m.reply_to && (byID.has(m.reply_to) ? { who: author(byID.get(m.reply_to)), text: excerpt(byID.get(m.reply_to)) }
     : m.quoted?.body ? { text: mask(m.quoted.body) } : {});
@@ -151,16 +151,16 @@ export function Thread({ channel, chat, message, onBack }) {
           text=${hasRole('support') ? t('nothingYetText') : ''} />`}
         ${list?.[0]?.position > 1 && html`<div class="earlier"><${Button} small onClick=${history.older}>${t('earlier')}<//></div>`}
         ${list?.map((m, i) => html`${beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.position}`}>${dayName(m)}</p>`}
-          <${Bubble} key=${m.position} m=${m} own=${m.from_me} author=${author(m)}
-            named=${isGroup && !m.from_me && list[i - 1]?.contact_id !== m.contact_id} status=${m.status} quote=${toQuote(m)}
+          <${Bubble} key=${m.position} m=${m} own=${m.outgoing} author=${author(m)}
+            named=${isGroup && !m.outgoing && list[i - 1]?.contact_id !== m.contact_id} status=${m.status} quote=${toQuote(m)}
             onQuote=${m.reply_to && (() => setQuery({ message: m.reply_to }))} marked=${m.id === message || m.message_id === message}
             file=${() => api.blob(`/manage/messages/${encodeURIComponent(m.message_id)}/media`, { query: { channel } })}
               note=${html`<${Notes} m=${m} channel=${channel} />`}
             open=${open === m.message_id} onOpen=${setOpen}
               onReply=${hasRole('support') && !at?.archive_of && (() => { setReply(m); setOpen(''); })}
             onReact=${hasRole('support') && !at?.archive_of && react(m)}
-              onDelete=${hasRole('support') && m.from_me && !at?.archive_of && remove(m)}>
-            ${hasRole('support') && !m.from_me && m.status === 'RECEIVED' &&
+              onDelete=${hasRole('support') && m.outgoing && !at?.archive_of && remove(m)}>
+            ${hasRole('support') && !m.outgoing && m.status === 'RECEIVED' &&
               html`<${Button} small kind="quiet" icon="check"
                 onClick=${() => act('post', '/send-message/seen', { message_id: m.message_id })}>${t('markSeen')}<//>`}
             <${Button} small kind="quiet" icon="info" href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>
@@ -173,7 +173,7 @@ export function Thread({ channel, chat, message, onBack }) {
         ${t('newBelow', { n: box.missed })}</button>`}
       <${Reply} at=${at} channel=${channel} send=${send} reply=${reply && { who: author(reply), text: excerpt(reply) }}
         onReplyEnd=${() => setReply(null)} onFiles=${setFiles}
-        lastOwn=${list?.findLast((m) => m.from_me && m.type === 'text' && !m.deleted && !m.otp)?.body} />
+        lastOwn=${list?.findLast((m) => m.outgoing && m.type === 'text' && !m.deleted && !m.otp)?.body} />
     </div>
     ${files?.length > 0 && html`<${Attach} file=${files[0]} channel=${channel} name=${name} send=${send} close=${() => setFiles(null)} />`}
   </section>`;

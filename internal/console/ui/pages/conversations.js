@@ -93,11 +93,11 @@ function useChats(code) {
     for (const row of first.data?.data || []) known.set(toKey(row), row);
     return first.data && [...known.values()].sort(newestFirst);
   }, [first.data, turn]);
-  const next = cursor === undefined ? first.data?.meta.cursor : cursor;
+  const next = cursor === undefined ? first.data?.meta.next_cursor : cursor;
   const older = async () => {
     const page = await api.get(toPath(code), { query: { cursor: next } });
     for (const row of page.data) if (!known.has(toKey(row))) known.set(toKey(row), row);
-    setCursor(page.meta.cursor);
+    setCursor(page.meta.next_cursor);
     setTurn((n) => n + 1);
   };
   return { load: first, rows, more: Boolean(next), older };
@@ -160,14 +160,14 @@ const At = ({ code }) => html`<span class=${classes('chat-channel clip', channel
 
 function Row({ chat, open, more }) {
   const { last, unread } = chat;
-  const author = chat.is_group && !last.from_me && (last.name || phone(last.contact_id));
+  const author = chat.is_group && !last.outgoing && (last.contact_name || phone(last.contact_id));
   return html`<li><a class=${classes('chat-row', unread > 0 && 'unseen')} href=${toAddress(chat, more)}
     aria-current=${open ? 'true' : undefined}>
     <${Face} id=${chat.id} name=${chat.name} group=${chat.is_group} />
     <b class="clip"><bdi>${toTitle(chat)}</bdi></b><time datetime=${last.timestamp} title=${full(last.timestamp)}>
       ${when(last.timestamp)}</time>
     <span class="chat-last">${!selected.value && manyChannels.value && html`<${At} code=${chat.channel} />`}
-      ${last.from_me && html`<${Tick} status=${last.status} word=${false} />`}<bdi class="clip">${author && html`${mask(author)}: `}
+      ${last.outgoing && html`<${Tick} status=${last.status} word=${false} />`}<bdi class="clip">${author && html`${mask(author)}: `}
       ${line(last)}</bdi></span>
     ${unread > 0 ? html`<span class="unread">${unread > 9 ? '9+' : unread}<span class="sr"> ${t('unread')}</span></span>` : html`<span />`}
   </a></li>`;
@@ -203,20 +203,22 @@ function useFoundMessages(q, code) {
   const [state, set] = useState({});
   const find = async (cursor) => {
     const { data, meta } = await api.get('/manage/messages', { query: { text: q, channel: code, limit: 20, cursor } });
-    set((was) => ({ rows: [...(was.rows || []), ...data], cursor: meta.cursor }));
+    set((was) => ({ rows: [...(was.rows || []), ...data], cursor: meta.next_cursor }));
   };
   useEffect(() => { find().catch(() => set({ rows: [] })); }, []);
   return { ...state, older: () => find(state.cursor) };
 }
 
 function Hit({ m, q }) {
-  const chat = { channel: m.channel, id: m.group_id || m.contact_id, is_group: Boolean(m.group_id), name: m.group_id ? '' : m.name };
+  const chat = { channel: m.channel, id: m.group_id || m.contact_id, is_group: Boolean(m.group_id),
+    name: m.group_id ? m.group_name : m.contact_name };
   return html`<li><a class="chat-row" href=${toAddress(chat, { q, message: m.id })}
     aria-current=${query.value.message === m.id ? 'true' : undefined}>
     <${Face} id=${chat.id} name=${chat.name} group=${chat.is_group} />
     <b class="clip"><bdi>${toTitle(chat)}</bdi></b><time datetime=${m.timestamp} title=${full(m.timestamp)}>${when(m.timestamp)}</time>
     <span class="chat-last">${!selected.value && manyChannels.value && html`<${At} code=${m.channel} />`}
-      ${m.from_me && html`<${Tick} status=${m.status} word=${false} />`}<bdi class="clip">${mask(around(toLine(m), q))}</bdi></span><span />
+      ${m.outgoing && html`<${Tick} status=${m.status} word=${false} />`}
+      <bdi class="clip">${mask(around(toLine(m), q))}</bdi></span><span />
   </a></li>`;
 }
 

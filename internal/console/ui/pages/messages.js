@@ -152,11 +152,13 @@ function words(filter) {
 }
 
 const Between = ({ m }) => {
-  const who = m.name ? html`<span title=${masked.value ? undefined : `${m.name} ${phone(m.contact_id)}`}><bdi>${mask(m.name)}</bdi></span>`
+  const name = m.contact_name || m.group_name;
+  const title = masked.value ? undefined : `${name} ${phone(m.contact_id || m.group_id)}`;
+  const who = name ? html`<span title=${title}><bdi>${mask(name)}</bdi></span>`
     : html`<${Who} number=${m.contact_id || m.group_id} />`;
   const channel = html`<span class="muted channel" title=${m.channel}>${m.channel}</span>`;
-  return html`<span class="between">${m.from_me ? channel : who}<${Icon} name="right" size=${12} /><span class="sr">${t('to')}</span>
-    ${m.from_me ? who : channel}</span>`;
+  return html`<span class="between">${m.outgoing ? channel : who}<${Icon} name="right" size=${12} /><span class="sr">${t('to')}</span>
+    ${m.outgoing ? who : channel}</span>`;
 };
 
 const columns = [
@@ -169,7 +171,7 @@ const columns = [
   { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />
     ${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
   { id: 'took', get label() { return t('after'); },
-    cell: (m) => (m.from_me && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''),
+    cell: (m) => (m.outgoing && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''),
     align: 'end', wide: true },
   { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`,
     wide: true },

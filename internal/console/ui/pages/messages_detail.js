@@ -24,7 +24,7 @@ const core = texts('core');
 export function toRequest(m) {
   const to = m.group_id ? { group_id: m.group_id } : { contact_id: m.contact_id };
   const more = m.reply_to ? { reply_to: m.reply_to } : {};
-  const body = m.otp || !m.from_me ? null
+  const body = m.otp || !m.outgoing ? null
     : m.type === 'text' && m.body ? { ...to, message: m.body, ...more }
       : m.location ? { ...to, latitude: m.location.latitude, longitude: m.location.longitude,
         ...(m.location.title && { title: m.location.title }), ...more }
@@ -64,8 +64,8 @@ const reply = (m) => setQuery({ send: '1', to: number(m.contact_id), from: m.cha
 function sentence(m) {
   const [first] = m.timeline;
   const took = duration(Math.max(0, Date.parse(m.timeline.at(-1).at) - Date.parse(first.at)));
-  const who = html`<${Who} number=${m.contact_id || m.group_id} name=${m.name} both />`;
-  const status = m.from_me || m.status === 'DELETED' ? m.status : 'RECEIVED';
+  const who = html`<${Who} number=${m.contact_id || m.group_id} name=${m.contact_name || m.group_name} both />`;
+  const status = m.outgoing || m.status === 'DELETED' ? m.status : 'RECEIVED';
   return t(`is.${status}`, { who, took, channel: m.channel });
 }
 
@@ -105,11 +105,11 @@ function Seen({ m, path }) {
     [m.reply_to]).data;
   const file = () => api.blob(`${path}/media`, { query: { channel: m.channel } });
   const shown = asBubble(m);
-  const author = (one) => (one.from_me ? m.channel : mask(m.name || phone(m.contact_id)));
+  const author = (one) => (one.outgoing ? m.channel : mask(m.contact_name || phone(m.contact_id)));
   const quote = m.reply_to && (quoted ? { who: author(quoted), text: excerpt(asBubble(quoted)) } : {});
   return html`<div class="as-seen">
     <${Bubble} m=${{ ...shown, votes: m.poll?.options.filter((option) => option.votes).map((option) => option.name) || [] }}
-    own=${!m.from_me} author=${author(m)} status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status} quote=${quote} file=${file} /></div>`;
+    own=${!m.outgoing} author=${author(m)} status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status} quote=${quote} file=${file} /></div>`;
 }
 
 function Line({ m }) {
@@ -125,12 +125,12 @@ const Mono = ({ text, what }) => html`<span class="mono">${text}</span> <${Copy}
 const facts = (m) => [
   [t('id'), html`<span class="mono">${mask(m.message_id)}</span> <${Copy} text=${m.message_id} what=${t('id')} />`],
   [core('page.channel'), html`<a href=${href(`/channels/${m.channel}`)}>${m.channel}</a>`],
-  [t('contact'), m.contact_id && html`<${Who} number=${m.contact_id} name=${m.name} both />`],
+  [t('contact'), m.contact_id && html`<${Who} number=${m.contact_id} name=${m.contact_name} both />`],
   [t('group'), m.group_id && html`<span class="mono">${m.group_id}</span>`],
   [t('type'), m.otp ? `${kindName(m.type)} · OTP` : kindName(m.type)],
   [t('replyTo'), m.reply_to && html`<a class="mono" href=${href('/messages', { open: `${m.channel}.${m.reply_to}` })}>${m.reply_to}</a>`],
   [t('file'), m.media && html`<bdi>${mask(m.media.filename || m.type)}</bdi> <span class="muted">
-    ${m.media.mimetype} · ${bytes(m.media.bytes)}</span>`],
+    ${m.media.mimetype} · ${bytes(m.media.size)}</span>`],
   [t('contacts'), m.contacts?.length > 0 &&
     m.contacts.map((card) => html`<bdi>${mask(card.name)}</bdi> <${Copy} text=${card.vcard} what=${t('contacts')} /> `)],
   [t('sentBy'), m.sent_by && t(`sentBy.${m.sent_by.kind}`, { name: html`<bdi>${senderName(m.sent_by)}</bdi>` })],

@@ -24,7 +24,7 @@ const wantsCodes = (filter) => filter.type === 'otp';
 async function search(filter, cursor) {
   for (let step = 1; ; step++) {
     const { data, meta } = await api.get('/manage/messages', { query: { ...toQuery(filter), limit: perPage, cursor } });
-    cursor = meta.cursor;
+    cursor = meta.next_cursor;
     const rows = wantsCodes(filter) ? data.filter((row) => row.otp) : data;
     if (rows.length || !cursor || step === steps) return { rows, cursor };
   }
@@ -42,16 +42,13 @@ const find = (filter, cursor) => (filter.id ? lookUp(filter) : search(filter, cu
 function wanted(filter, m) {
   const { channel, contact, direction, status, type, text, before, id } = { ...filter, ...toQuery(filter) };
   return !id && !before && !wantsCodes(filter) && (!channel || channel === m.channel) &&
-    (!contact || number(m.contact_id).startsWith(number(contact)))
-    && (!direction || (direction === 'out') === m.from_me) && (!status || status === m.status) && (!type || type === m.type)
+    (!contact || number(m.contact_id || '').startsWith(number(contact)))
+    && (!direction || (direction === 'out') === m.outgoing) && (!status || status === m.status) && (!type || type === m.type)
     && (!text || m.body.toLowerCase().includes(text.toLowerCase()));
 }
 
 const toRow = ({ channel, timestamp, data }, names) => ({
-  channel, message_id: data.message_id, id: data.id, contact_id: data.contact_id || '', group_id: data.group_id || null,
-    name: names.get(data.contact_id) || '', from_me: data.from_me === 'true', type: data.type,
-  body: data.body, status: data.status, error: data.error || null, timestamp: data.timestamp, updated_at: timestamp,
-    edited_at: data.edited_at || null, request_id: null, otp: false,
+  ...data, channel, contact_name: data.contact_name || names.get(data.contact_id) || '', updated_at: timestamp,
 });
 
 // The later version wins: an event may overtake a response.
@@ -91,7 +88,7 @@ export function useFeed(filter, held) {
   const tell = useTell();
 
   const applyEvents = (was, events) => {
-    const names = new Map(was.rows.map((row) => [row.contact_id, row.name]));
+    const names = new Map(was.rows.map((row) => [row.contact_id, row.contact_name]));
     const last = new Map(events.map((event) => [`${event.channel}.${event.data.message_id}`, event]));
     const known = new Set([...was.rows, ...was.fresh].map(toKey));
     const list = [...last].map(([key, event]) => [key, toRow(event, names)])

@@ -165,7 +165,7 @@ export function useTimeline(channel) {
           () => now.current === current || now.current?.answer === current.answer);
       } else if (number(data.contact_id) === number(current.contact)) {
         if (type === 'message.received') { if (current.kind === 'link') add('typed'); continue; }
-        if (data.from_me !== 'true') continue;
+        if (!data.outgoing) continue;
         // The first message to the contact is the code; after a link was answered, it is the answer.
         ids.current.message ||= data.id;
         if (current.kind === 'code' && ids.current.message === data.id && data.status !== 'PENDING') {

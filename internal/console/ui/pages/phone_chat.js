@@ -58,7 +58,7 @@ export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
     <div class="transcript" role="log" aria-label=${t('transcript', who)} tabindex="0" ref=${box.ref} onScroll=${box.onScroll}>
       ${load.error && !list && html`<${Failed} load=${load} />`}
       ${!list && !load.error && html`<${Loading} rows=${4} />`}
-      ${list && load.data.meta.has_more && html`<div class="earlier">${step < steps.length - 1
+      ${list && load.data.meta.next_cursor && html`<div class="earlier">${step < steps.length - 1
         ? html`<${Button} small onClick=${() => setStep(step + 1)}>${t('earlier')}<//>`
         : html`<a href=${href('/messages', { channel, q: `to:${digits}` })}>${t('allMessages')}</a>`}</div>`}
       ${list?.length === 0 && html`<${Nothing} channel=${channel} device=${device} />`}

@@ -21,7 +21,7 @@ export const kindName = (type) => (t.has(`kind.${type}`) ? t(`kind.${type}`) : t
 
 /** A message of the management API as a bubble takes it. What it carried may not be stored, or not be there yet: then it has a note. */
 export function asBubble(m) {
-  const media = m.media && { ...m.media, bytes: m.media.bytes ?? m.media.size, seconds: m.media.duration };
+  const media = m.media && { ...m.media, bytes: m.media.size, seconds: m.media.duration };
   const absent = media && media.status !== 'ready';
   const shown = { ...m, media, deleted: m.status === 'DELETED', links: linksIn(m.body), codes: [], votes: [], absent: absent
     ? media.status : '' };

@@ -1,9 +1,10 @@
-package api
+package gateway
 
 import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"parley"
@@ -18,6 +19,10 @@ const (
 	maxAsked    = 5   // channels read for one list; later requests read the others
 	maxSearched = 100 // channels read for one search
 	maxMatches  = 200 // contacts that a search by name finds
+	maxWanted   = 64  // lists that wait to be read for events
+
+	// simulatedFor is how long the names of a simulated network are cached: reading them is cheap, and they change often.
+	simulatedFor = 200 * time.Millisecond
 )
 
 // nameKey is a channel with its current account.
@@ -32,9 +37,48 @@ type nameList struct {
 	of    map[parley.ContactID]string
 }
 
-// nameFinder finds the names of contacts and groups for one response.
-type nameFinder struct {
-	*server
+// names are those of contacts and groups, as channels knew them last.
+type names struct {
+	lists  sync.Map // nameList by nameKey
+	wanted chan listKey
+}
+
+// KnownName returns the name of a contact or group, or "" if it is not known at once. What is old is read again afterwards.
+func (g *Gateway) KnownName(code parley.ChannelCode, id parley.ContactID) string {
+	want := listKey{code, id.IsGroup()}
+	_, list := g.cachedNames(want)
+	if !time.Now().Before(list.until) {
+		select {
+		case g.names.wanted <- want:
+		default: // later events want it too
+		}
+	}
+	return list.of[id]
+}
+
+// runNames reads what KnownName wants.
+func (g *Gateway) runNames(ctx context.Context) {
+	for {
+		select {
+		case want := <-g.names.wanted:
+			g.NewNameFinder().list(ctx, want)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (g *Gateway) cachedNames(of listKey) (nameKey, nameList) {
+	channel, _ := g.Channel(of.channel)
+	key := nameKey{channel.ID, channel.Number, of.groups}
+	cached, _ := g.names.lists.Load(key)
+	list, _ := cached.(nameList)
+	return key, list
+}
+
+// NameFinder finds the names of contacts and groups for one response.
+type NameFinder struct {
+	*Gateway
 	left int // how many lists may be read from networks
 	of   map[listKey]map[parley.ContactID]string
 }
@@ -44,16 +88,18 @@ type listKey struct {
 	groups  bool
 }
 
-func (s *server) newNameFinder() *nameFinder {
-	return &nameFinder{server: s, left: maxAsked, of: map[listKey]map[parley.ContactID]string{}}
+func (g *Gateway) NewNameFinder() *NameFinder {
+	return &NameFinder{Gateway: g, left: maxAsked, of: map[listKey]map[parley.ContactID]string{}}
 }
 
-// name returns the name of a contact or group, or "" if it is not known now.
-func (c *nameFinder) name(ctx context.Context, code parley.ChannelCode, id parley.ContactID) string {
-	return c.list(ctx, listKey{code, id.IsGroup()})[id]
+// In returns a function that finds the name of a contact or group; "" if it is not known now.
+func (c *NameFinder) In(ctx context.Context) func(parley.ChannelCode, parley.ContactID) string {
+	return func(code parley.ChannelCode, id parley.ContactID) string {
+		return c.list(ctx, listKey{code, id.IsGroup()})[id]
+	}
 }
 
-func (c *nameFinder) list(ctx context.Context, key listKey) map[parley.ContactID]string {
+func (c *NameFinder) list(ctx context.Context, key listKey) map[parley.ContactID]string {
 	names, there := c.of[key]
 	if !there {
 		names = c.read(ctx, key)
@@ -62,11 +108,8 @@ func (c *nameFinder) list(ctx context.Context, key listKey) map[parley.ContactID
 	return names
 }
 
-func (c *nameFinder) read(ctx context.Context, of listKey) map[parley.ContactID]string {
-	channel, _ := c.config.Gateway.Channel(of.channel)
-	key := nameKey{channel.ID, channel.Number, of.groups}
-	cached, _ := c.contactNames.Load(key)
-	list, _ := cached.(nameList)
+func (c *NameFinder) read(ctx context.Context, of listKey) map[parley.ContactID]string {
+	key, list := c.cachedNames(of)
 	if time.Now().Before(list.until) || c.left <= 0 || ctx.Err() != nil {
 		return list.of
 	}
@@ -86,18 +129,18 @@ func (c *nameFinder) read(ctx context.Context, of listKey) map[parley.ContactID]
 	default:
 		list.until = time.Now().Add(namesAgain) // old names are better than none
 	}
-	if channel.Network == parley.Sandbox {
-		list.until = time.Now() // reading them is cheap, and they change often
+	if channel, _ := c.Channel(of.channel); c.Network(channel.Network).Simulated {
+		list.until = time.Now().Add(simulatedFor)
 	}
-	c.contactNames.Store(key, list)
+	c.names.lists.Store(key, list)
 	return list.of
 }
 
 // newReader returns what reads the names from the network of a channel that is connected.
-func (c *nameFinder) newReader(of listKey) (func(context.Context) (map[parley.ContactID]string, error), error) {
+func (c *NameFinder) newReader(of listKey) (func(context.Context) (map[parley.ContactID]string, error), error) {
 	names := map[parley.ContactID]string{}
 	if of.groups {
-		session, err := c.config.Gateway.Groups(of.channel)
+		session, err := c.Groups(of.channel)
 		return func(ctx context.Context) (map[parley.ContactID]string, error) {
 			groups, _, err := session.Groups(ctx, parley.Page{Limit: maxGroups})
 			for _, g := range groups {
@@ -106,7 +149,7 @@ func (c *nameFinder) newReader(of listKey) (func(context.Context) (map[parley.Co
 			return names, err
 		}, err
 	}
-	directory, err := c.config.Gateway.Directory(of.channel)
+	directory, err := c.Directory(of.channel)
 	return func(ctx context.Context) (map[parley.ContactID]string, error) {
 		contacts, _, err := directory.Contacts(ctx, parley.Page{Limit: maxNames})
 		for _, one := range contacts {
@@ -116,9 +159,10 @@ func (c *nameFinder) newReader(of listKey) (func(context.Context) (map[parley.Co
 	}, err
 }
 
-// search returns contacts and groups of some channels whose names contain a text. It takes no longer than a list may wait.
-func (c *nameFinder) search(ctx context.Context, channels []parley.ChannelCode, text string) []parley.ContactID {
+// Search returns contacts and groups of some channels whose names contain a text. It takes no longer than a list may wait.
+func (c *NameFinder) Search(ctx context.Context, channels []parley.ChannelCode, text string) []parley.ContactID {
 	c.left = maxSearched
+	defer func() { c.left = maxAsked }()
 	ctx, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
 	text = strings.ToLower(text)
