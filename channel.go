@@ -62,9 +62,6 @@ func (c Channel) Offline() Channel {
 // ServerStopped is the reason of an enabled channel while no server runs.
 const ServerStopped = "The server is not running."
 
-// IsLive reports whether the channel reaches real people. Its network decides, not its state.
-func (c Channel) IsLive() bool { return c.Network != Sandbox }
-
 func (c Channel) Runs() bool { return c.Enabled && c.Settings.ArchiveOf == "" }
 
 // ChannelState is what is known of a channel's connection at one moment.
@@ -112,24 +109,6 @@ type ChannelSettings struct {
 	// ArchiveOf is the channel whose sandbox history this one holds since that channel went live. An archive never runs.
 	// Empty: it is not an archive.
 	ArchiveOf ChannelCode `json:"archive_of,omitempty"`
-}
-
-// WhatsApp bans accounts that send like machines. A WhatsApp channel without a pace of its own waits a random time between
-// these bounds before each send: about 40 messages a minute.
-const (
-	leastPace = 1 * time.Second
-	mostPace  = 2 * time.Second
-)
-
-// Pace returns the least and the most time between two sends; zeros: none.
-func (c Channel) Pace() (least, most time.Duration) {
-	switch {
-	case c.Settings.Pace != nil:
-		return time.Duration(*c.Settings.Pace), time.Duration(*c.Settings.Pace)
-	case c.Network == WhatsApp:
-		return leastPace, mostPace
-	}
-	return 0, 0
 }
 
 // DefaultTTL is how long a message may wait to be sent.

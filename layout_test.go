@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/store":           {".", "internal/otp/rule", "internal/store/sqldb"},
 	"internal/token":           {".", "internal/encrypt", "internal/store"},
 	"internal/feed":            {".", "internal/bus", "internal/encrypt", "internal/wait", "internal/wire"},
-	"internal/otp":             {".", "internal/encrypt", "internal/otp/rule", "internal/store"},
+	"internal/otp":             {".", "internal/encrypt", "internal/network", "internal/otp/rule", "internal/store"},
 	"internal/callback":        {".", "internal/safehttp", "internal/encrypt", "internal/store", "internal/wait"},
 	"internal/media":           {".", "internal/confine", "internal/safehttp", "internal/store", "internal/wait"},
 	"internal/outbox":          {".", "internal/network", "internal/store", "internal/wait"},

@@ -103,15 +103,30 @@ func createChannel(ctx context.Context, t *task) error {
 	}
 	c.hint("Created channel %s. Create a token for it with: parley token create --kind channel --channel %s", code, code)
 	switch {
-	case t.fields.text("network") == string(parley.WhatsApp):
-		c.hint("Link it to a phone with: parley channel pair %s", code)
-	case !t.cmd.Flags().Changed("network") && !c.quiet: // also without a terminal: nothing else would show the mistake
+	case t.cmd.Flags().Changed("network"):
+		for _, network := range readNetworks(ctx, t.api) {
+			if string(network.Name) == t.fields.text("network") && len(network.Pairing) > 0 {
+				c.hint("Link it to a phone with: parley channel pair %s", code)
+			}
+		}
+	case !c.quiet: // also without a terminal: nothing else would show the mistake
 		fmt.Fprintf(c.err, "%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp\n", code)
 	}
 	if hook != nil {
 		return t.addHook(ctx, r, hook)
 	}
 	return t.finish(r, nil)
+}
+
+// readNetworks returns the networks of the server; nil: they cannot be read.
+func readNetworks(ctx context.Context, api *client.Client) []client.Network {
+	var server struct {
+		Networks []client.Network `json:"networks"`
+	}
+	if _, err := api.Get(ctx, client.Path("server"), nil, &server); err != nil {
+		return nil
+	}
+	return server.Networks
 }
 
 // addHook adds a webhook to a channel that was just created, and prints both.
@@ -164,11 +179,10 @@ func (c *cli) showChannel(ch *client.Channel) string {
 var printStatus = one(func(_ *cli, ch *client.Channel) string { return string(ch.Status) })
 
 func showPace(ch *client.Channel) string {
-	least, most := parley.Channel{Network: ch.Network, Settings: ch.Settings}.Pace()
-	if least == most {
-		return least.String()
+	if ch.Pace.Least == ch.Pace.Most {
+		return time.Duration(ch.Pace.Least).String()
 	}
-	return fmt.Sprintf("%s to %s, random", least, most)
+	return fmt.Sprintf("%s to %s, random", time.Duration(ch.Pace.Least), time.Duration(ch.Pace.Most))
 }
 
 // runningPairs are what only a running server knows about a channel.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley"
 	"parley/internal/client"
 )
 
@@ -53,7 +52,7 @@ func (c *cli) goLive(ctx context.Context, cl *client.Client, code string, live g
 	if err != nil {
 		return err
 	}
-	if ch.Network != parley.Sandbox {
+	if !ch.Simulated {
 		return fail(exitRefused, "channel %s is on %s already. Pair it with: parley channel pair %s", code, ch.Network, code)
 	}
 	c.printGoLive(code)

@@ -75,7 +75,7 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 		return err
 	case flags.link:
 		return c.pairLink(ctx, cl, code)
-	case ch.Network != parley.WhatsApp:
+	case ch.Simulated:
 		return c.pairSandbox(ctx, cl, code)
 	}
 	p := &pairer{cli: c, cl: cl, code: code, flags: flags}

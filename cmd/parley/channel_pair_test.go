@@ -45,7 +45,8 @@ func play(t *testing.T, attempts ...[]string) *script {
 		if strings.Contains(s.now, `"paired"`) {
 			status = "WORKING"
 		}
-		fmt.Fprintf(w, `{"success":true,"data":{"network":%q,"status":%q,"number":"6281211112222","name":"Toko","reason":""}}`, s.network, status)
+		fmt.Fprintf(w, `{"success":true,"data":{"network":%q,"simulated":%t,"status":%q,"number":"6281211112222","name":"Toko","reason":""}}`,
+			s.network, s.network == "sandbox", status)
 	})
 	mux.HandleFunc("GET /api/manage/channels/demo/pairing", func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()

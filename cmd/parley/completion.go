@@ -50,8 +50,20 @@ func (c *cli) listed(kind string) completer {
 	}
 }
 
-// entries requests a list from the running server. Errors are ignored: completion prints nothing else.
-func (c *cli) entries(cmd *cobra.Command, kind, begun string) (all []entry) {
+// networkNames completes the networks of the running server.
+func (c *cli) networkNames(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	if api := c.runningServer(cmd); api != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
+		defer cancel()
+		for _, network := range readNetworks(ctx, api) {
+			names = append(names, string(network.Name)+"\t"+network.Title)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// runningServer returns the API of the running server; nil: there is none. Errors are ignored: completion prints nothing else.
+func (c *cli) runningServer(cmd *cobra.Command) *client.Client {
 	set, err := loadSettings(cmd.Flags(), c.getenv)
 	if err != nil {
 		return nil
@@ -60,13 +72,23 @@ func (c *cli) entries(cmd *cobra.Command, kind, begun string) (all []entry) {
 	if c.useProfile(cmd) != nil {
 		return nil
 	}
-	running, ok := c.dir().Running()
-	api := newAdmin(running)
 	if c.profile != "" {
-		if api, err = c.client(keyAdminToken, "", nil); err != nil {
-			return nil
+		if api, err := c.client(keyAdminToken, "", nil); err == nil {
+			return api
 		}
-	} else if !ok || running.URL == "" {
+		return nil
+	}
+	running, ok := c.dir().Running()
+	if !ok || running.URL == "" {
+		return nil
+	}
+	return newAdmin(running)
+}
+
+// entries requests a list from the running server.
+func (c *cli) entries(cmd *cobra.Command, kind, begun string) (all []entry) {
+	api := c.runningServer(cmd)
+	if api == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
@@ -97,7 +119,7 @@ func (c *cli) completeArgs(root *cobra.Command) {
 		"channel": c.listed("channels"), "webhook": c.listed("webhooks"),
 		"role":    fixed(parley.RoleNames()...),
 		"kind":    fixed(string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken)),
-		"network": fixed(string(parley.Sandbox), string(parley.WhatsApp)),
+		"network": c.networkNames,
 		"events":  fixed(typeNames(parley.EventTypes)...),
 		"print":   fixed("code", "link", "body", "id", "json"),
 		"profile": profileNames,

@@ -77,7 +77,8 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	ahead := &atomic.Int64{}
 	var g *gateway.Gateway
 	codes := otp.New(otp.Config{Store: db, Keyring: keyring, Log: log,
-		Now: func(code parley.ChannelCode) time.Time { return g.Now(code) }})
+		Network: func(name parley.NetworkName) network.Info { return g.Network(name) },
+		Now:     func(code parley.ChannelCode) time.Time { return g.Now(code) }})
 	g = gateway.New(gateway.Config{
 		Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 		Store: db, Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: phones},

@@ -9,6 +9,8 @@ import (
 	"parley"
 	"parley/internal/api/form"
 	"parley/internal/gateway"
+	"parley/internal/network"
+	"parley/internal/network/sandbox"
 	"parley/internal/stats"
 	"parley/internal/store"
 )
@@ -17,6 +19,7 @@ type channelRow struct {
 	Code      parley.ChannelCode     `json:"code"`
 	Name      string                 `json:"name"`
 	Network   parley.NetworkName     `json:"network"`
+	Simulated bool                   `json:"simulated"` // its phones are not real
 	Number    string                 `json:"number"`
 	Status    parley.ChannelStatus   `json:"status"`
 	Reason    string                 `json:"reason"`
@@ -24,6 +27,7 @@ type channelRow struct {
 	Enabled   bool                   `json:"enabled"`
 	Labels    []string               `json:"labels"`
 	Settings  parley.ChannelSettings `json:"settings"` // those that differ from the defaults
+	Pace      paceRow                `json:"pace"`
 	CreatedAt string                 `json:"created_at"`
 
 	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it holds
@@ -39,14 +43,24 @@ type channelRow struct {
 	Faults          int     `json:"faults"` // of the simulated network, waiting for a send
 }
 
-func toChannelRow(c parley.Channel) channelRow {
+// paceRow is how long a channel waits between two sends, at least and at most.
+type paceRow struct {
+	Least parley.Duration `json:"least"`
+	Most  parley.Duration `json:"most"`
+}
+
+func toPace(least, most time.Duration) paceRow {
+	return paceRow{parley.Duration(least), parley.Duration(most)}
+}
+
+func toChannelRow(c parley.Channel, on network.Info) channelRow {
 	row := channelRow{
-		Code: c.Code, Name: c.Name, Network: c.Network, Number: c.Number,
+		Code: c.Code, Name: c.Name, Network: c.Network, Simulated: on.Simulated, Number: c.Number,
 		Status: c.State.Status, Reason: c.State.Reason, Since: stampOrNil(c.State.Since),
 		Enabled: c.Enabled, Labels: append([]string{}, c.Labels...), CreatedAt: parley.Stamp(c.CreatedAt),
-		Settings: c.Settings, ArchiveOf: c.Settings.ArchiveOf,
+		Settings: c.Settings, Pace: toPace(on.Pace(c)), ArchiveOf: c.Settings.ArchiveOf,
 	}
-	if d := row.Settings.Pace; d != nil && *d == 0 && c.Network == parley.Sandbox { // zero is the default of the sandbox
+	if d := row.Settings.Pace; d != nil && *d == 0 && on.MostPace == 0 { // zero is the default
 		row.Settings.Pace = nil
 	}
 	row.Settings.ClockAhead, row.Settings.ArchiveOf = 0, ""
@@ -54,8 +68,8 @@ func toChannelRow(c parley.Channel) channelRow {
 }
 
 func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) channelRow {
-	row := toChannelRow(c)
-	if c.Network == parley.Sandbox {
+	row := toChannelRow(c, s.config.Gateway.Network(c.Network))
+	if c.Network == sandbox.Info.Name {
 		row.Faults = s.config.Sandbox.WaitingFaults(c.Code)
 	}
 	row.RestrictedUntil = stampOrNil(s.config.Gateway.RestrictedUntil(c.Code))
@@ -101,7 +115,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	c := parley.Channel{
 		Code:     r.newCode(),
 		Name:     r.OptionalText("name", 1, 60),
-		Network:  parley.NetworkName(r.Choice("network", false, string(parley.Sandbox), string(parley.WhatsApp))),
+		Network:  parley.NetworkName(r.Choice("network", false, s.networkNames()...)),
 		Settings: r.settings(),
 		Labels:   r.labels("labels"),
 	}
@@ -117,7 +131,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	const sentence = "Channel created"
 	c, err = s.config.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.Code), after: auditChannel(stored)}),
-			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, toChannelRow(stored))))
+			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, toChannelRow(stored, s.config.Gateway.Network(stored.Network)))))
 	})
 	r.accepted, r.replaces = err == nil, true // the response says more once the channel has started
 	return s.channelResponse(ctx, sentence, c, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/network/sandbox"
 )
 
 const (
@@ -38,18 +39,19 @@ type channelQuery struct {
 	search, digits string // in lower case; the digits of a search that looks like a number
 	status         parley.ChannelStatus
 	network        parley.NetworkName
+	simulated      *bool
 	label          string
 }
 
 // matches reports which of the filters a channel matches.
-func (q channelQuery) matches(c parley.Channel) (search, status, network, label bool) {
+func (q channelQuery) matches(c parley.Channel, simulated bool) (search, status, network, label bool) {
 	search = strings.Contains(string(c.Code), q.search) || strings.Contains(strings.ToLower(c.Name), q.search) ||
 		strings.Contains(c.Number, cmp.Or(q.digits, q.search))
-	return search, q.status == "" || q.status == c.State.Status, q.network == "" || q.network == c.Network,
-		q.label == "" || slices.Contains(c.Labels, q.label)
+	network = (q.network == "" || q.network == c.Network) && (q.simulated == nil || *q.simulated == simulated)
+	return search, q.status == "" || q.status == c.State.Status, network, q.label == "" || slices.Contains(c.Labels, q.label)
 }
 
-func (r *request) channelQuery() channelQuery {
+func (s *server) channelQuery(r *request) channelQuery {
 	q := channelQuery{search: strings.ToLower(strings.TrimSpace(r.OptionalText("search", 0, maxChannelQuery)))}
 	if digits, err := parley.ParseNumber(q.search); err == nil && len(digits) >= leastFound {
 		q.digits = digits
@@ -59,7 +61,10 @@ func (r *request) channelQuery() channelQuery {
 		q.status = parley.ChannelStatus(r.Choice("status", true, words...))
 	}
 	if r.Has("network") {
-		q.network = parley.NetworkName(r.Choice("network", true, string(parley.Sandbox), string(parley.WhatsApp)))
+		q.network = parley.NetworkName(r.Choice("network", true, s.networkNames()...))
+	}
+	if r.Has("simulated") {
+		q.simulated = new(r.Bool("simulated", false))
 	}
 	if r.Has("label") {
 		q.label = parseLabel(r.Form, "label")
@@ -160,7 +165,7 @@ func (o channelOrder) cursor(last channelKey) string {
 
 // listChannels lists channels in pages. Everything but counters is in memory, so a page costs little with any number of channels.
 func (s *server) listChannels(ctx context.Context, r *request) (any, error) {
-	q, order, limit := r.channelQuery(), r.channelOrder(), int(r.Whole("limit", 50, 1, maxChannels))
+	q, order, limit := s.channelQuery(r), r.channelOrder(), int(r.Whole("limit", 50, 1, maxChannels))
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
@@ -196,13 +201,16 @@ func (s *server) listChannels(ctx context.Context, r *request) (any, error) {
 // selectChannels returns the channels that match a query, and counts them. Each count ignores the filter by what it counts, so
 // that it shows what another choice would find.
 func (s *server) selectChannels(q channelQuery) (found []parley.Channel, meta channelsMeta) {
-	meta.Statuses, meta.Networks = map[parley.ChannelStatus]int{}, map[parley.NetworkName]int{parley.Sandbox: 0, parley.WhatsApp: 0}
+	meta.Statuses, meta.Networks = map[parley.ChannelStatus]int{}, map[parley.NetworkName]int{}
+	for name := range s.config.Gateway.Drivers {
+		meta.Networks[name] = 0
+	}
 	for _, status := range parley.ChannelStatuses {
 		meta.Statuses[status] = 0
 	}
 	labels := map[string]int{}
 	for _, c := range s.config.Gateway.Channels() {
-		search, status, network, label := q.matches(c)
+		search, status, network, label := q.matches(c, s.config.Gateway.Network(c.Network).Simulated)
 		if search && network && label {
 			meta.Statuses[c.State.Status]++
 		}
@@ -217,7 +225,7 @@ func (s *server) selectChannels(q channelQuery) (found []parley.Channel, meta ch
 		if search && status && network && label {
 			found = append(found, c)
 		}
-		if c.Network == parley.Sandbox {
+		if c.Network == sandbox.Info.Name {
 			meta.Faults += s.config.Sandbox.WaitingFaults(c.Code)
 		}
 	}

@@ -134,7 +134,8 @@ func TestFindChannels(t *testing.T) {
 		"label=jakarta&search=toko":                 "under_score",
 		"status=WORKING":                            "main second",
 		"status=STOPPED&label=trial":                "percent",
-		"network=whatsapp":                          "",
+		"simulated=true&status=WORKING":             "main second",
+		"simulated=false":                           "",
 		"network=sandbox&status=WORKING":            "main second",
 	} {
 		if codes, meta := e.codesOf(query); strings.Join(codes, " ") != want || int(meta["total"].(float64)) != len(codes) {

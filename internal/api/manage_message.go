@@ -47,7 +47,7 @@ func (s *server) shownText(m *parley.Message) string {
 	if !shown {
 		return ""
 	}
-	if _, isSecret := m.Content.(parley.Secret); isSecret && channel.Network != parley.Sandbox {
+	if _, isSecret := m.Content.(parley.Secret); isSecret && !s.config.Gateway.Network(channel.Network).Simulated {
 		return hiddenText
 	}
 	return m.Content.Text()

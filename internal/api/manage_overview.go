@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/doctor"
+	"parley/internal/network"
 	"parley/internal/stats"
 )
 
@@ -184,7 +185,7 @@ func (s *server) queues(ctx context.Context, channels []parley.Channel) (data qu
 			data.Stuck += n
 		} else {
 			data.Leaving += n
-			q.ETASeconds = leavesIn(c, n)
+			q.ETASeconds = leavesIn(c, s.config.Gateway.Network(c.Network), n)
 			known = known && q.ETASeconds != nil
 			if q.ETASeconds != nil && (data.ETASeconds == nil || *q.ETASeconds > *data.ETASeconds) {
 				data.ETASeconds = q.ETASeconds
@@ -202,11 +203,11 @@ func (s *server) queues(ctx context.Context, channels []parley.Channel) (data qu
 
 // leavesIn is how many seconds a channel needs for n messages at its pace. Without a pace it sends as fast as the network
 // takes them. Nil: it does not send at the moment.
-func leavesIn(c parley.Channel, n int) *int {
+func leavesIn(c parley.Channel, network network.Info, n int) *int {
 	if c.State.Status != parley.ChannelWorking {
 		return nil
 	}
-	least, most := c.Pace()
+	least, most := network.Pace(c)
 	seconds := int(math.Ceil((float64(n) * (least + most).Seconds()) / 2))
 	return &seconds
 }

@@ -7,24 +7,26 @@ import (
 
 	"parley"
 	"parley/internal/doctor"
+	"parley/internal/network"
 )
 
 // TestLeavesIn estimates a queue by the pace of its channel.
 func TestLeavesIn(t *testing.T) {
 	slow, none := parley.Duration(30*time.Second), parley.Duration(0)
 	working := parley.ChannelState{Status: parley.ChannelWorking}
+	careful := network.Info{LeastPace: time.Second, MostPace: 2 * time.Second}
 	for name, test := range map[string]struct {
 		channel parley.Channel
 		n       int
 		want    int // -1: unknown
 	}{
-		"the pace of WhatsApp": {parley.Channel{Network: parley.WhatsApp, State: working}, 40, 60},
-		"a pace of its own":    {parley.Channel{State: working, Settings: parley.ChannelSettings{Pace: &slow}}, 12, 360},
-		"without a pace":       {parley.Channel{State: working, Settings: parley.ChannelSettings{Pace: &none}}, 12, 0},
-		"reconnecting":         {parley.Channel{State: parley.ChannelState{Status: parley.ChannelReconnecting}}, 1, -1},
+		"that of its network": {parley.Channel{State: working}, 40, 60},
+		"a pace of its own":   {parley.Channel{State: working, Settings: parley.ChannelSettings{Pace: &slow}}, 12, 360},
+		"without a pace":      {parley.Channel{State: working, Settings: parley.ChannelSettings{Pace: &none}}, 12, 0},
+		"reconnecting":        {parley.Channel{State: parley.ChannelState{Status: parley.ChannelReconnecting}}, 1, -1},
 	} {
 		got := -1
-		if seconds := leavesIn(test.channel, test.n); seconds != nil {
+		if seconds := leavesIn(test.channel, careful, test.n); seconds != nil {
 			got = *seconds
 		}
 		if got != test.want {

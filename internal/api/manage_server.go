@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"parley"
 	"parley/internal/diagnostics"
 	"parley/internal/doctor"
+	"parley/internal/network"
 )
 
 // Program is the running program, for the management API.
@@ -69,7 +69,7 @@ type serverData struct {
 	Channels         int            `json:"channels"`
 	DefaultChannel   *string        `json:"default_channel"` // of requests with a Global token that name none; null: they must
 	Mode             string         `json:"mode"`
-	Networks         []string       `json:"networks"`
+	Networks         []networkRow   `json:"networks"`
 	FFmpeg           bool           `json:"ffmpeg"`
 	LastBackup       *lastBackup    `json:"last_backup"`
 	Retention        retentionTimes `json:"retention"`
@@ -78,6 +78,31 @@ type serverData struct {
 	LogLevel         *logLevelData  `json:"log_level"`
 	Cluster          bool           `json:"cluster"`
 	WhatsAppClient   *string        `json:"whatsapp_client"` // when it was made; null: unknown
+}
+
+// networkRow describes a network; see [network.Info].
+type networkRow struct {
+	Name        parley.NetworkName      `json:"name"`
+	Title       string                  `json:"title"`
+	Simulated   bool                    `json:"simulated"`
+	Pairing     []network.PairingMethod `json:"pairing"`
+	Groups      bool                    `json:"groups"`
+	Kinds       []parley.Kind           `json:"kinds"`
+	Pace        paceRow                 `json:"pace"` // of a channel that has none of its own
+	ReplyWindow *parley.Duration        `json:"reply_window"`
+}
+
+func newNetworkRow(i network.Info) networkRow {
+	row := networkRow{Name: i.Name, Title: i.Title, Simulated: i.Simulated, Pairing: append([]network.PairingMethod{}, i.Pairing...),
+		Groups: i.Groups, Kinds: i.Kinds, Pace: toPace(i.LeastPace, i.MostPace)}
+	if i.ReplyWindow > 0 {
+		row.ReplyWindow = new(parley.Duration(i.ReplyWindow))
+	}
+	return row
+}
+
+func (s *server) networkNames() []string {
+	return mapped(s.config.Gateway.Networks(), func(i network.Info) string { return string(i.Name) })
 }
 
 type lastBackup struct {
@@ -101,15 +126,11 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
 		Channels: len(s.config.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.config.PublicURL, s.config.URL), LocalURL: s.config.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
-		Cluster: s.isNode(), WhatsAppClient: stampOrNil(doctor.ClientDate()),
+		Networks: mapped(s.config.Gateway.Networks(), newNetworkRow), Cluster: s.isNode(), WhatsAppClient: stampOrNil(doctor.ClientDate()),
 	}
 	if c, err := s.onlyChannel(ctx); err == nil {
 		data.DefaultChannel = textOrNil(c.Code)
 	}
-	for name := range s.config.Gateway.Drivers {
-		data.Networks = append(data.Networks, string(name))
-	}
-	slices.Sort(data.Networks)
 	_, err = exec.LookPath("ffmpeg")
 	data.FFmpeg = err == nil
 	if b, made := p.LastBackup(); made {

@@ -29,6 +29,8 @@ type caller struct {
 	received []string
 }
 
+func (d *caller) Info() network.Info { return network.Info{Title: "Calls", Kinds: parley.Kinds} }
+
 func (d *caller) Open(context.Context, parley.Channel, network.Sink) (network.Session, error) {
 	return &silentSession{}, nil
 }

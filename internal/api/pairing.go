@@ -147,7 +147,7 @@ type pairLink struct {
 func (s *server) makePairLink(ctx context.Context, r *request) (any, error) {
 	c, err := s.channelNamed(ctx, r.code())
 	switch {
-	case err == nil && c.Network != parley.WhatsApp:
+	case err == nil && len(s.config.Gateway.Network(c.Network).Pairing) == 0:
 		err = parley.Errorf(parley.NotSupported,
 			"Channel %s is on the network %s, which has no pairing. Move it to WhatsApp with: parley channel go-live %s", c.Code, c.Network, c.Code)
 	case err == nil && c.State.Status == parley.ChannelWorking:

@@ -86,6 +86,7 @@ type healthData struct {
 	Name            string               `json:"name"`
 	Code            parley.ChannelCode   `json:"code"`
 	Network         parley.NetworkName   `json:"network"`
+	Simulated       bool                 `json:"simulated"` // its phones are not real
 	Status          parley.ChannelStatus `json:"status"`
 	Reason          string               `json:"reason"`
 	Since           string               `json:"since"`
@@ -107,7 +108,7 @@ func (s *server) health(_ context.Context, r *request) (any, error) {
 	now := time.Now()
 	number, _ := strconv.ParseInt(c.Number, 10, 64)
 	data := healthData{
-		Name: c.Name, Code: c.Code, Network: c.Network,
+		Name: c.Name, Code: c.Code, Network: c.Network, Simulated: s.config.Gateway.Network(c.Network).Simulated,
 		Status: c.State.Status, Reason: c.State.Reason, Since: parley.Stamp(c.State.Since),
 		UpTime: "0s", Timestamp: parley.Stamp(s.config.Gateway.Now(c.Code)),
 		Phone:           phoneData{Name: c.PhoneName, Number: number},

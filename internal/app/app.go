@@ -196,6 +196,7 @@ func (s *server) makeParts() {
 		Store:        s.data.Store,
 		Keyring:      s.data.Keyring,
 		Now:          func(code parley.ChannelCode) time.Time { return s.gateway.Now(code) },
+		Network:      func(name parley.NetworkName) network.Info { return s.gateway.Network(name) },
 		Log:          s.log,
 		Metrics:      s.metrics,
 		Retention:    s.cfg.OTPLife,

@@ -76,7 +76,7 @@ func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
 func (s *server) liveChannels() []string {
 	var live []string
 	for _, c := range s.gateway.Channels() {
-		if c.Network != parley.Sandbox {
+		if !s.gateway.Network(c.Network).Simulated {
 			live = append(live, string(c.Code))
 		}
 	}
@@ -95,7 +95,7 @@ func (s *server) bannerChannel(ctx context.Context, line func(string, ...any)) p
 	if demo.Number != "" {
 		number = ShowNumber(demo.Number)
 	}
-	if demo.Network != parley.Sandbox {
+	if !s.gateway.Network(demo.Network).Simulated {
 		line("Channel   %-8s %-9s %s", demo.Code, demo.State.Status, strings.TrimSpace(number+" on "+string(demo.Network)))
 		return ""
 	}
@@ -141,7 +141,7 @@ func (s *server) contactName(channel parley.ChannelCode, id parley.ContactID) st
 	if id.IsGroup() {
 		return string(id)
 	}
-	if c, ok := s.gateway.Channel(channel); !ok || c.Network != parley.Sandbox {
+	if c, ok := s.gateway.Channel(channel); !ok || !s.gateway.Network(c.Network).Simulated {
 		return ShowNumber(id.Number())
 	}
 	if directory, err := s.gateway.Directory(channel); err == nil {

@@ -13,6 +13,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/doctor"
 	"parley/internal/gateway"
+	"parley/internal/network/sandbox"
 	"parley/internal/wait"
 )
 
@@ -122,6 +123,8 @@ func (s *server) runSlowChecks(ctx context.Context) {
 	}
 }
 
+func isSimulated(name parley.NetworkName) bool { return name == sandbox.Info.Name }
+
 // examineData checks the database, and the channels and webhooks in it. It looks for damage for a time; zero: not at all.
 func (c Config) examineData(
 	ctx context.Context, data *Data, channels []parley.Channel, running bool, damage time.Duration,
@@ -132,7 +135,7 @@ func (c Config) examineData(
 	}
 	now := time.Now()
 	findings = append(findings, doctor.Channels(channels, running, now)...)
-	findings = append(findings, doctor.Simulated(channels, c.Dev)...)
+	findings = append(findings, doctor.Simulated(channels, isSimulated, c.Dev)...)
 	tokens, err := data.Store.Tokens(ctx)
 	if err != nil {
 		return append(findings, doctor.Broken(err))

@@ -15,6 +15,7 @@ type Channel struct {
 	Code      parley.ChannelCode     `json:"code"`
 	Name      string                 `json:"name"`
 	Network   parley.NetworkName     `json:"network"`
+	Simulated bool                   `json:"simulated"`
 	Number    string                 `json:"number"`
 	Enabled   bool                   `json:"enabled"`
 	Labels    []string               `json:"labels"`
@@ -23,11 +24,23 @@ type Channel struct {
 	Since     time.Time              `json:"since"`
 	CreatedAt time.Time              `json:"created_at"`
 	Settings  parley.ChannelSettings `json:"settings"`
+	Pace      struct {
+		Least parley.Duration `json:"least"`
+		Most  parley.Duration `json:"most"`
+	} `json:"pace"`
 
 	// Only from a running server.
 	Evidence        *Evidence  `json:"evidence"`
 	Pairing         *Pairing   `json:"pairing"`
 	RestrictedUntil *time.Time `json:"restricted_until"`
+}
+
+// Network describes a network of the server.
+type Network struct {
+	Name      parley.NetworkName `json:"name"`
+	Title     string             `json:"title"`
+	Simulated bool               `json:"simulated"`
+	Pairing   []string           `json:"pairing"` // ways to pair an account; empty: none is needed
 }
 
 // Evidence is when a channel last showed that it works; nil: not since its start.

@@ -39,12 +39,12 @@ func Restricted(channels []parley.Channel, until func(parley.ChannelCode) time.T
 
 // Simulated warns of a production server that has only sandbox channels, and of sandbox channels beside real ones. The archive
 // of a channel that went live does not count: it never runs.
-func Simulated(channels []parley.Channel, dev bool) []Finding {
+func Simulated(channels []parley.Channel, isSimulated func(parley.NetworkName) bool, dev bool) []Finding {
 	var simulated []string
 	live := false
 	for _, c := range channels {
 		switch {
-		case c.IsLive():
+		case !isSimulated(c.Network):
 			live = true
 		case c.Settings.ArchiveOf == "":
 			simulated = append(simulated, string(c.Code))

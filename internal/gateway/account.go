@@ -102,6 +102,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		ClockTrusted:     g.ClockTrusted,
 		MaySend:          func() bool { return a.retired.Load() == nil && g.config.Cluster.MaySend() },
 		Current:          a.snapshot,
+		Pace:             a.pace,
 		OnDone:           a.messageDone,
 		RemoveFile:       func(m parley.Media) { g.RemoveFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,
@@ -360,6 +361,11 @@ func (a *account) snapshot() parley.Channel {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.channel
+}
+
+func (a *account) pace() (least, most time.Duration) {
+	c := a.snapshot()
+	return a.g.Network(c.Network).Pace(c)
 }
 
 func (a *account) liveSession() network.Session {

@@ -106,7 +106,7 @@ func (g *Gateway) LogoutChannel(ctx context.Context, code parley.ChannelCode) (p
 // purged in the background. resetNetwork runs while the channel is closed.
 func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, resetNetwork func(context.Context) error) error {
 	c, ok := g.Channel(code)
-	if !ok || c.Network != parley.Sandbox {
+	if !ok || !g.isSimulated(c) {
 		return parley.Errorf(parley.NotSupported, "Only a sandbox channel can be reset.")
 	}
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
@@ -169,7 +169,7 @@ const maxAhead = 100 * 365 * 24 * time.Hour
 // AdvanceClock advances the clock of a sandbox channel, to test expiry without waiting.
 func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d time.Duration, inTx ...InChange) error {
 	c, ok := g.Channel(code)
-	if !ok || c.Network != parley.Sandbox {
+	if !ok || !g.isSimulated(c) {
 		return parley.Errorf(parley.NotSupported, "Only the clock of a sandbox channel can be advanced.")
 	}
 	if d > maxAhead-time.Duration(c.Settings.ClockAhead) {

@@ -21,12 +21,12 @@ func (g *Gateway) Choices(ctx context.Context) ([]parley.Channel, error) {
 		return nil, errStarting
 	}
 	channels := slices.DeleteFunc(g.Channels(), func(c parley.Channel) bool { return c.Settings.ArchiveOf != "" })
-	if slices.ContainsFunc(channels, parley.Channel.IsLive) {
-		return slices.DeleteFunc(channels, func(c parley.Channel) bool { return !c.IsLive() }), nil
+	if live := slices.DeleteFunc(slices.Clone(channels), g.isSimulated); len(live) > 0 {
+		return live, nil
 	}
 	// A channel that another node has just created, or that is just going live, may be only in the store.
-	live, err := g.config.Store.HasLiveChannel(ctx)
-	if err == nil && live {
+	used, err := g.config.Store.UsedNetworks(ctx)
+	if slices.ContainsFunc(used, func(name parley.NetworkName) bool { return !g.Network(name).Simulated }) {
 		err = errStarting
 	}
 	return channels, err

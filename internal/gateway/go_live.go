@@ -38,7 +38,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	switch c := a.snapshot(); {
 	case c.Settings.ArchiveOf != "":
 		return c.Usable()
-	case c.Network != parley.Sandbox:
+	case !g.isSimulated(c):
 		return parley.Errorf(parley.BadRequest, "Channel %s is already live.", code)
 	}
 	refusal := &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
@@ -64,9 +64,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 		for i := range failed {
 			g.statusChanged(&failed[i])
 		}
-		if sandbox := g.Drivers[parley.Sandbox]; sandbox != nil {
-			err = sandbox.DeleteChannel(ctx, code)
-		}
+		err = g.Drivers[a.snapshot().Network].DeleteChannel(ctx, code)
 	}
 	return errors.Join(err, g.replace(ctx, a), g.refresh(ctx))
 }
@@ -100,7 +98,7 @@ func (a *account) moveToWhatsApp(ctx context.Context, tx *store.Tx, allow []parl
 	c.Network, c.Enabled, c.Number, c.PhoneName = parley.WhatsApp, true, "", ""
 	c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now()}
 	c.Settings.AllowOnly, c.Settings.ClockAhead = allow, 0
-	if c.Settings.Pace != nil && *c.Settings.Pace == 0 { // the default of a sandbox, dangerous on WhatsApp
+	if c.Settings.Pace != nil && *c.Settings.Pace == 0 { // the default of simulated phones, dangerous on WhatsApp
 		c.Settings.Pace = nil
 	}
 	return failed, errors.Join(tx.UpdateChannel(ctx, c), tx.SetChannelState(ctx, c))

@@ -162,7 +162,8 @@ func TestHistoryHasNoOpenCode(t *testing.T) {
 // verify gives inbound messages to the login links, as the server does.
 func (b *bench) verify() *otp.Issuer {
 	b.t.Helper()
-	issuer := otp.New(otp.Config{Store: b.store, Keyring: b.keyring, Now: func(parley.ChannelCode) time.Time { return time.Now() }})
+	issuer := otp.New(otp.Config{Store: b.store, Keyring: b.keyring, Network: b.g.Network,
+		Now: func(parley.ChannelCode) time.Time { return time.Now() }})
 	b.stop()
 	b.links = issuer
 	b.start()

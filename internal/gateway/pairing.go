@@ -31,7 +31,7 @@ func (g *Gateway) startPairing(ctx context.Context, code parley.ChannelCode, num
 		}
 		return session.Pair(ctx)
 	}
-	session, err := openAs[network.PairByCode](g, code, "pairing by a code")
+	session, err := openAs[network.PairByCode](g, code, "pairing by a code: pair it without a number")
 	if err != nil {
 		return err
 	}

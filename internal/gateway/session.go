@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"parley"
@@ -16,6 +18,26 @@ func (g *Gateway) Network(name parley.NetworkName) network.Info {
 	}
 	return network.Info{Name: name, Title: string(name)}
 }
+
+// Networks describes the networks of this program: simulated ones first, then by name.
+func (g *Gateway) Networks() []network.Info {
+	var list []network.Info
+	for _, driver := range g.Drivers {
+		list = append(list, driver.Info())
+	}
+	slices.SortFunc(list, func(a, b network.Info) int {
+		switch {
+		case a.Simulated && !b.Simulated:
+			return -1
+		case b.Simulated && !a.Simulated:
+			return 1
+		}
+		return strings.Compare(string(a.Name), string(b.Name))
+	})
+	return list
+}
+
+func (g *Gateway) isSimulated(c parley.Channel) bool { return g.Network(c.Network).Simulated }
 
 // Groups returns the live connection of a channel whose network has groups, for requests that are not queued. So do
 // Directory and Typist for what they are named after.

@@ -37,9 +37,9 @@ func TestUnsupported(t *testing.T) {
 			"the operation archive": send("6281234567890@c.us", parley.Archive{}),
 			"groups":                send("120363020000000001@g.us", parley.Text{Body: "hi"}),
 			"pairing":               second(b.g.PairChannel(t.Context(), "small", "")),
-			"pairing by a code":     second(b.g.PairChannel(t.Context(), "small", "6281234567890")),
-			"looking up contacts":   second(b.g.Directory("small")),
-			"typing":                second(b.g.Typist("small")),
+			"pairing by a code: pair it without a number": second(b.g.PairChannel(t.Context(), "small", "6281234567890")),
+			"looking up contacts":                         second(b.g.Directory("small")),
+			"typing":                                      second(b.g.Typist("small")),
 		} {
 			want := "Channel small is on Modest, which does not support " + what + "."
 			if parley.CodeOf(err) != parley.NotSupported || err.Error() != want {

@@ -232,11 +232,13 @@ type healthIn struct {
 type health struct {
 	Code    string `json:"code"`
 	Name    string `json:"name"`
-	Network string `json:"network" jsonschema:"sandbox: simulated phones; whatsapp: real ones"`
-	Status  string `json:"status" jsonschema:"WORKING, or what is wrong"`
-	Reason  string `json:"reason,omitempty"`
-	Since   string `json:"since"`
-	Waiting int    `json:"waiting" jsonschema:"messages that wait to be sent"`
+	Network string `json:"network"`
+	// Simulated is in doubt false: the channel is then taken to reach real people.
+	Simulated bool   `json:"simulated" jsonschema:"its phones are simulated: nothing reaches a real one"`
+	Status    string `json:"status" jsonschema:"WORKING, or what is wrong"`
+	Reason    string `json:"reason,omitempty"`
+	Since     string `json:"since"`
+	Waiting   int    `json:"waiting" jsonschema:"messages that wait to be sent"`
 }
 
 type healthOut struct {
@@ -307,7 +309,7 @@ func (t *tools) sendMessage(ctx context.Context, in sendIn) (out sendOut, err er
 
 func (t *tools) checkSandbox(ctx context.Context, channel string) error {
 	found, err := t.channelHealth(ctx, healthIn{channel})
-	if err == nil && found.Channels[0].Network != string(parley.Sandbox) {
+	if err == nil && !found.Channels[0].Simulated {
 		err = errors.New("this channel is on a real network, where sending is off. " +
 			"The operator can allow it: --allow-send of parley mcp, --mcp-allow-send of the server")
 	}

@@ -30,6 +30,14 @@ const (
 	PairingByCode PairingMethod = "code" // type a code on the phone; its sessions are [PairByCode]
 )
 
+// Pace returns the least and the most time between two sends of a channel; zeros: none.
+func (i Info) Pace(c parley.Channel) (least, most time.Duration) {
+	if own := c.Settings.Pace; own != nil {
+		return time.Duration(*own), time.Duration(*own)
+	}
+	return i.LeastPace, i.MostPace
+}
+
 // CanPair reports whether the network has a way to pair an account.
 func (i Info) CanPair(by PairingMethod) bool { return slices.Contains(i.Pairing, by) }
 

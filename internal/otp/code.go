@@ -142,7 +142,7 @@ func (i *Issuer) checkLimits(ctx context.Context, r CodeRequest, now time.Time) 
 		return 0, err
 	}
 	limits := i.limitsStrangers(r)
-	if _, pace := r.Channel.Pace(); pace == 0 && !limits {
+	if _, pace := i.config.Network(r.Channel.Network).Pace(r.Channel); pace == 0 && !limits {
 		return parley.PriorityKnown, nil // without a pace, priorities make no difference
 	}
 	known, err := i.config.Store.KnowsContact(ctx, r.Channel.Code, r.Contact)

@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/encrypt"
+	"parley/internal/network"
 	"parley/internal/otp/rule"
 	"parley/internal/postgrestest"
 	"parley/internal/store"
@@ -52,7 +53,8 @@ func (b *bench) open(keyring *encrypt.Keyring, change ...func(*Config)) {
 	b.t.Helper()
 	db, err := store.Open(b.t.Context(), postgrestest.Path(b.t, b.path))
 	b.must(err)
-	config := Config{Store: db, Keyring: keyring, Now: b.clock, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
+	config := Config{Store: db, Keyring: keyring, Now: b.clock, Network: describe,
+		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&config)
 	}
@@ -70,6 +72,14 @@ func (b *bench) must(err error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// describe describes the sandbox, and a real network with a pace.
+func describe(name parley.NetworkName) network.Info {
+	if name == parley.Sandbox {
+		return network.Info{Simulated: true}
+	}
+	return network.Info{LeastPace: time.Second, MostPace: 2 * time.Second}
 }
 
 func (b *bench) clock(channel parley.ChannelCode) time.Time {

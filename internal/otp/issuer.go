@@ -21,6 +21,7 @@ import (
 
 	"parley"
 	"parley/internal/encrypt"
+	"parley/internal/network"
 	"parley/internal/otp/rule"
 	"parley/internal/store"
 )
@@ -30,6 +31,7 @@ type Config struct {
 	Store   *store.DB
 	Keyring *encrypt.Keyring
 	Now     func(parley.ChannelCode) time.Time // the channel's clock
+	Network func(parley.NetworkName) network.Info
 	Log     *slog.Logger
 
 	// ClockTrusted reports whether the clock may be used to purge by age; nil: always.
@@ -39,7 +41,7 @@ type Config struct {
 	// count.
 	Retention time.Duration
 	// ContactsPerHour is to how many strangers a channel may send codes in an hour. PrefixPerHour is the same for numbers
-	// that share all but their last 4 digits. Zero: 60 and 10, no limit on the sandbox; below zero: no limit.
+	// that share all but their last 4 digits. Zero: 60 and 10, no limit on a simulated network; below zero: no limit.
 	ContactsPerHour, PrefixPerHour int
 	// Owns reports whether this process serves a channel; nil: all.
 	Owns func(parley.ChannelCode) bool

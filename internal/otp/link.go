@@ -77,7 +77,7 @@ func (i *Issuer) NewLink(r LinkRequest) (NewLink, error) {
 	}}
 	prompt := fill(messages.Prompt, code, r.Name)
 	l.Address, l.AppURI = chatLink(r.Channel.Number, prompt), appURI(r.Channel.Number, prompt)
-	if r.Channel.Network == parley.Sandbox {
+	if i.config.Network(r.Channel.Network).Simulated {
 		l.Encrypted = i.config.Keyring.Encrypt([]byte(prompt), parley.PromptContext(l.ID))
 		l.Address = phoneLink(r.Base, r.Contact, r.Channel.Code, prompt, ticket(i.peppers[0], l.ID))
 	}

@@ -42,7 +42,7 @@ func newLinkEnv(t *testing.T) *linkEnv {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &linkEnv{T: t, store: db, issuer: New(Config{Store: db, Keyring: keyring,
+	e := &linkEnv{T: t, store: db, issuer: New(Config{Store: db, Keyring: keyring, Network: describe,
 		Now: func(parley.ChannelCode) time.Time { return time.Now() }})}
 	for _, code := range []parley.ChannelCode{"other", "main"} {
 		e.channel = parley.Channel{Code: code, Name: "Toko Ayu", Network: parley.WhatsApp, Number: "6281100000001"}

@@ -12,7 +12,7 @@ import (
 	"parley/internal/store"
 )
 
-// The default limits of codes to strangers in an hour. The sandbox has none by default.
+// The default limits of codes to strangers in an hour. A simulated network has none by default.
 const (
 	defaultStrangers  = 60
 	defaultSamePrefix = 10
@@ -22,7 +22,7 @@ const (
 func (i *Issuer) strangerLimits(network parley.NetworkName) (strangers, samePrefix int) {
 	limit := func(set, byDefault int) int {
 		switch {
-		case set < 0, set == 0 && network == parley.Sandbox:
+		case set < 0, set == 0 && i.config.Network(network).Simulated:
 			return 0
 		case set == 0:
 			return byDefault
@@ -97,7 +97,7 @@ func strangerLimitError(q rule.Quota, now time.Time) *LimitError {
 
 // reserve counts a code until it is queued. It rejects one that would expire before the codes ahead of it have left.
 func (i *Issuer) reserve(r CodeRequest, priority parley.Priority) (release func(), err error) {
-	_, pace := r.Channel.Pace() // the maximum
+	_, pace := i.config.Network(r.Channel.Network).Pace(r.Channel) // the maximum
 	if pace == 0 || i.config.QueuedAhead == nil {
 		return func() {}, nil
 	}

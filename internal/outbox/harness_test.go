@@ -64,11 +64,14 @@ func (b *bench) start() {
 		Channel: "demo", Store: b.store, Now: time.Now, ClockTrusted: func() bool { return !b.doubt.Load() }, Log: slog.New(slog.DiscardHandler),
 		EncryptForResend: func(*parley.Message) []byte { return nil },
 		Current: func() parley.Channel {
-			c := parley.Channel{Network: parley.Sandbox, Settings: *b.settings.Load(), AccountFrom: b.accountFrom.Load()}
+			return parley.Channel{Settings: *b.settings.Load(), AccountFrom: b.accountFrom.Load()}
+		},
+		Pace: func() (least, most time.Duration) {
+			var info network.Info
 			if b.real.Load() {
-				c.Network = parley.WhatsApp
+				info.LeastPace, info.MostPace = time.Second, 2*time.Second
 			}
-			return c
+			return info.Pace(parley.Channel{Settings: *b.settings.Load()})
 		},
 		RemoveFile: func(parley.Media) {},
 		OnDone: func(m *parley.Message) {

@@ -55,7 +55,8 @@ type Config struct {
 	Channel parley.ChannelCode
 	Store   Store
 	Now     func() time.Time      // the channel's clock
-	Current func() parley.Channel // with its current settings, pace and account
+	Current func() parley.Channel // with its current settings and account
+	Pace    func() (least, most time.Duration)
 	// ClockTrusted reports whether messages may expire by the clock. Otherwise expired messages neither fail nor leave.
 	ClockTrusted func() bool
 	MaySend      func() bool              // reports whether this process may send; nil: always
@@ -371,7 +372,7 @@ func growStack(index int) byte {
 
 // pace is the time between the last send and the next one.
 func (w *Worker) pace() time.Duration {
-	least, most := w.config.Current().Pace()
+	least, most := w.config.Pace()
 	return least + time.Duration(w.paceFraction*float64(most-least))
 }
 

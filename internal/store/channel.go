@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 const (
@@ -29,10 +30,9 @@ func (r Reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Ch
 	return one(r.with(ctx), `SELECT `+channelColumns+` FROM channel WHERE code = $1`, []any{string(code)}, scanChannel)
 }
 
-// HasLiveChannel reports whether any channel is on a real network.
-func (r Reader) HasLiveChannel(ctx context.Context) (live bool, err error) {
-	err = r.with(ctx).row(`SELECT EXISTS (SELECT 1 FROM channel WHERE network <> 'sandbox')`, nil, &live)
-	return live, err
+// UsedNetworks lists the networks that have channels.
+func (r Reader) UsedNetworks(ctx context.Context) ([]parley.NetworkName, error) {
+	return list(r.with(ctx), `SELECT DISTINCT network FROM channel`, nil, sqldb.ScanOne[parley.NetworkName])
 }
 
 func scanChannel(row scanner) (parley.Channel, error) {

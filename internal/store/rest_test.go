@@ -92,9 +92,9 @@ var restTests = map[string]func(*env){
 
 	"small ones": func(e *env) {
 		ctx := e.Context()
-		live, err := e.store.HasLiveChannel(ctx)
+		used, err := e.store.UsedNetworks(ctx)
 		e.must(err)
-		e.same("live", live, false)
+		e.same("networks", used, []parley.NetworkName{parley.Sandbox})
 		due, err := e.store.OTPsDue(ctx, main, start, start.Add(time.Hour))
 		e.must(err)
 		e.same("due", due, false)

@@ -38,17 +38,18 @@ export const sandboxes = computed(() => {
   const list = firsts.value.map((code) => known.value.get(code));
   const picked = known.value.get(selected.value);
   if (picked && !list.includes(picked)) list.push(picked);
-  return list.filter((channel) => channel?.network === 'sandbox' && !channel.archive_of);
+  return list.filter((channel) => channel?.simulated && !channel.archive_of);
 });
 
 export async function reloadChannels() {
-  const { data, meta } = await api.get('/manage/channels', { query: { network: 'sandbox', sort: 'created_at', limit: perList } });
-  const { sandbox, whatsapp: real } = meta.networks;
-  const others = real ? await api.get('/manage/channels', { query: { network: 'whatsapp', limit: 2 } }) : { data: [] };
+  const { data, meta } = await api.get('/manage/channels', { query: { simulated: true, sort: 'created_at', limit: perList } });
+  const sandbox = meta.total;
+  const real = Object.values(meta.networks).reduce((sum, n) => sum + n, 0) - sandbox;
+  const others = real ? await api.get('/manage/channels', { query: { simulated: false, limit: 2 } }) : { data: [] };
   // Where the oldest ones do not work, others that do come first.
   const useful = meta.statuses.WORKING && !data.some((channel) => channel.status === 'WORKING');
   const working = useful ? (await api.get('/manage/channels',
-    { query: { network: 'sandbox', status: 'WORKING', sort: 'created_at', limit: perList } })).data : [];
+    { query: { simulated: true, status: 'WORKING', sort: 'created_at', limit: perList } })).data : [];
   const picked = selected.peek();
   addChannels([...data, ...others.data, ...working]);
   firsts.value = [...working, ...data, ...(real === 1 && !sandbox ? others.data : [])].map((channel) => channel.code);
@@ -83,7 +84,7 @@ export const shownChannel = computed(() => known.value.get((matched.value.name =
 export const sandboxOnly = computed(() => {
   if (matched.value.name === 'phone' || (matched.value.name === 'otp' && !shownChannel.value)) return totals.value
     ? totals.value.real < totals.value.all : boot.band === 'sandbox';
-  if (shownChannel.value) return shownChannel.value.network === 'sandbox';
+  if (shownChannel.value) return shownChannel.value.simulated;
   return totals.value ? totals.value.real === 0 : boot.band === 'sandbox';
 });
 
@@ -92,7 +93,7 @@ export const band = computed(() => (!totals.value && !shownChannel.value && boot
   ? 'sandbox' : 'live'));
 
 /** How many faults are on now; the band shows it, but not over a real channel. */
-export const faults = computed(() => (shownChannel.value && shownChannel.value.network !== 'sandbox' ? 0 : totals.value?.faults || 0));
+export const faults = computed(() => (shownChannel.value && !shownChannel.value.simulated ? 0 : totals.value?.faults || 0));
 
 /** What this session may do; '' until it is known. */
 export const role = signal(boot.role || '');
@@ -101,6 +102,9 @@ export const hasRole = (least) => roles.indexOf(role.value) >= roles.indexOf(lea
 
 /** What GET /manage/server says. */
 export const server = signal(null);
+
+/** What the server says of a network, by its name: {title, simulated, pairing, kinds, …}; undefined until it is known. */
+export const networkBy = (name) => server.value?.networks.find((network) => network.name === name);
 
 /** Whether a route is offered here: pages of a cluster only where the server is a node of one. */
 export const isOffered = (entry) => !entry.cluster || server.value?.cluster === true;

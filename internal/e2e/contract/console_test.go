@@ -160,7 +160,7 @@ func TestServer(t *testing.T) {
 	if a.Number("data.database_bytes") <= 0 || a.Number("data.data_dir_free_bytes") <= 0 {
 		t.Errorf("no sizes: %s", a.Body)
 	}
-	if got := a.Text("data.networks.0"); got != "sandbox" {
+	if got := a.Text("data.networks.0.name"); got != "sandbox" {
 		t.Errorf("the first network is %q", got)
 	}
 

@@ -16,7 +16,8 @@ import (
 )
 
 var (
-	healthKeys = []string{"name", "code", "network", "status", "reason", "since", "up_time", "start_at", "timestamp", "phone", "waiting"}
+	healthKeys = []string{"name", "code", "network", "simulated", "status", "reason", "since", "up_time", "start_at", "timestamp",
+		"phone", "waiting"}
 	upTimeForm = regexp.MustCompile(`^(\d+h)?(\d+m)?\d+s$`)
 )
 

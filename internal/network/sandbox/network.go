@@ -108,9 +108,9 @@ func (n *Network) Close() error {
 }
 
 // Info says that the sandbox can do everything, and needs neither an account nor a pace.
-func (n *Network) Info() network.Info {
-	return network.Info{Name: parley.Sandbox, Title: "Sandbox", Simulated: true, Groups: true, Kinds: parley.Kinds}
-}
+var Info = network.Info{Name: parley.Sandbox, Title: "Sandbox", Simulated: true, Groups: true, Kinds: parley.Kinds}
+
+func (n *Network) Info() network.Info { return Info }
 
 // NewID chooses an id of the form that WhatsApp's web clients use.
 func (n *Network) NewID() parley.MessageID { return network.RandomID("3EB0") }

@@ -55,7 +55,7 @@ function Channel({ code, tab }) {
       actions=${html`<${Actions} of=${channel} changed=${changed} pairing=${tab === 'pair'} />`}>
       <p class="row channel-facts"><${ChannelStatus} status=${channel.status} /><span class="row nowrap"><code>${code}</code>
         <${Copy} text=${code} what=${t('code')} /></span>
-        <${Badge} tone=${channel.network === 'sandbox' ? 'warn' : 'good'}>${channel.network}<//>
+        <${Badge} tone=${channel.simulated ? 'warn' : 'good'}>${channel.network}<//>
           ${channel.number && html`<${Who} number=${channel.number} />`}
         <a href=${href('/tokens', { channel: code })}>${t('tokens')}</a><${Labels} of=${channel.labels} /></p>
     <//>
@@ -68,7 +68,7 @@ function Channel({ code, tab }) {
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`
           : html`<${History} channel=${channel} /><${Trends} channel=${channel.code} span=${query.value.span}
             onSpan=${(span) => setQuery({ span }, { replace: true })} />`}
-    ${query.value.golive && channel.network === 'sandbox' && html`<${GoLive} channel=${channel} changed=${changed} />`}`;
+    ${query.value.golive && channel.simulated && html`<${GoLive} channel=${channel} changed=${changed} />`}`;
 }
 
 // The sentence that a support person would say.
@@ -88,7 +88,7 @@ function Actions({ of: channel, changed, pairing }) {
     await api.post(`/manage/channels/${code}/${verb}`);
     await changed();
   };
-  const sandbox = channel.network === 'sandbox';
+  const sandbox = channel.simulated;
   return html`<${AsCode} request=${{ path: `/api/manage/channels/${code}` }} />
     ${channel.enabled ? html`<${Button} key="stop" need="operator" icon="stop" onClick=${post('stop')}>${t('stop')}<//>`
       : html`<${Button} key="start" need="operator" icon="play" onClick=${post('start')}>${t('start')}<//>`}

@@ -23,8 +23,8 @@ const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wron
   failed: 'refused' };
 
 /** The one state of a channel and its latest step of pairing. */
-function toState({ network, status, number: linked }, pairing) {
-  if (network === 'sandbox') return status === 'LOGGED_OUT' ? 'sandboxOut' : 'sandbox';
+function toState({ simulated, status, number: linked }, pairing) {
+  if (simulated) return status === 'LOGGED_OUT' ? 'sandboxOut' : 'sandbox';
   if (status === 'WORKING') return 'working';
   if (status === 'STOPPED') return 'stopped';
   const step = pairing?.step;

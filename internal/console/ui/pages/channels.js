@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useRef, useSignal, useState } from '../view.js';
 import { useLoad, api } from '../api.js';
 import { href, query, setQuery, go } from '../router.js';
-import { addChannels, reloadChannels, selected, now, server, hasRole } from '../state.js';
+import { addChannels, networkBy, reloadChannels, selected, now, server, hasRole } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, num, clock, day, full, isToday } from '../i18n.js';
 import { Head, Empty, Loading } from '../parts/card.js';
@@ -62,7 +62,7 @@ export default function Page() {
       ${(meta || load.error) && html`<${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code}
         rowHref=${(row) => href(`/channels/${row.code}`)}
       selection=${hasRole('operator') ? picked : undefined} sort=${order} onSort=${onSort}
-        columns=${columns(results, rows?.some((row) => row.labels.length), meta?.networks?.sandbox && meta.networks.whatsapp)}
+        columns=${columns(results, rows?.some((row) => row.labels.length), meta && Object.values(meta.networks).filter(Boolean).length > 1)}
         empty=${empty} />`}</div>
     <${Pages} rows=${rows} meta=${meta} cursor=${cursor} about=${JSON.stringify(asked)} />
     <${Deletions} of=${all} />
@@ -214,7 +214,7 @@ const columns = (results, labelled, mixed) => [
 const Short = ({ at }) => (at ? html`<time datetime=${at} title=${full(at)}>${isToday(at) ? clock(at).slice(0, 5) : day(at)}</time>` : '–');
 
 // Only shown where there are both. The one that reaches real phones is marked.
-const Network = ({ of: row }) => (row.network === 'sandbox' ? html`<span class="muted">${row.network}</span>`
+const Network = ({ of: row }) => (row.simulated ? html`<span class="muted">${row.network}</span>`
   : html`<${Badge} tone="good">${row.network}<//>`);
 
 // A new channel: in the sandbox, or on WhatsApp, where it is paired next.
@@ -227,15 +227,14 @@ export function NewChannel() {
 }
 
 function NewForm({ network }) {
-  const form = useForm({ network: network === 'whatsapp' ? network : 'sandbox', code: '', name: '', labels: '' }, async (values) => {
+  const form = useForm({ network, code: '', name: '', labels: '' }, async (values) => {
     const { data } = await api.post('/manage/channels', wanted(values));
     await reloadChannels();
-    go(`/channels/${data.code}${data.network === 'sandbox' ? '' : '/pair'}`);
+    go(`/channels/${data.code}${networkBy(data.network)?.pairing.length ? '/pair' : ''}`);
   });
-  const networks = ['sandbox', 'whatsapp'].filter((name) => !server.value?.networks || server.value.networks.includes(name));
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="network" label=${t('kind')} type="radio"
-      options=${networks.map((name) => [name, t(name === 'sandbox' ? 'sandbox' : 'whatsapp')])} />
+      options=${(server.value?.networks || []).map((n) => [n.name, t(n.simulated ? 'sandbox' : 'paired', { title: n.title })])} />
     <${Field} form=${form} name="code" label=${t('code')} hint=${t('codeHint')} required autofocus autocomplete="off" autocapitalize="off"
       spellcheck=${false} maxlength="32" class="mono" />
     <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autocomplete="off" maxlength="60" />

@@ -133,7 +133,7 @@ export function Thread({ channel, chat, message, onBack }) {
   const react = (m) => (emoji) => act('put', '/send-message/reaction', { message_id: m.message_id, reaction: m.own_reaction === emoji
     ? '' : emoji });
   const remove = (m) => async () => {
-    if (at?.network !== 'sandbox' &&
+    if (!at?.simulated &&
       !await confirm({ title: t('deleteAsk'), text: t('deleteText'), action: t('delete'), danger: true })) return;
     await act('del', `/send-message/delete?message_id=${encodeURIComponent(m.message_id)}`);
   };
@@ -193,7 +193,7 @@ function useTarget(box, list, message) {
 
 function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen }) {
   const digits = !isGroup && number(id);
-  const network = at && (at.network === 'sandbox' ? core('sandbox') : core('real'));
+  const network = at && (at.simulated ? core('sandbox') : core('real'));
   return html`<header class="thread-head">
     <span class="only-small"><${IconButton} icon="left" label=${t('back')} onClick=${onBack} /></span>
     <${Face} id=${id} name=${info?.name || ''} group=${isGroup} />
@@ -202,7 +202,7 @@ function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen }) {
         .map((part, i) => html`${i > 0 && ' · '}<bdi>${part}</bdi>`)}
         ${info?.archived && html` <${Badge}>${t('archived')}<//>`}</p></div>
     ${seen && html`<${Button} small icon="check" onClick=${seen}>${t('markSeen')}<//>`}
-    ${digits && at?.network === 'sandbox' && !at.archive_of &&
+    ${digits && at?.simulated && !at.archive_of &&
       html`<span class="hide-small"><a class="icon-button" href=${href(`/phone/${digits}`, { to: channel })} aria-label=${t('onPhone')}
         title=${t('onPhone')}><${Icon} name="phone" /></a></span>`}
     ${digits && html`<a class="icon-button" href=${href(`/contacts/${digits}`)} aria-label=${t('contact')} title=${t('contact')}>

@@ -155,7 +155,7 @@ function line(m) {
 }
 
 // The channel of a chat, where the list has those of several.
-const At = ({ code }) => html`<span class=${classes('chat-channel clip', channelBy(code)?.network === 'whatsapp' && 'real')} title=${code}>
+const At = ({ code }) => html`<span class=${classes('chat-channel clip', channelBy(code)?.simulated === false && 'real')} title=${code}>
   ${code}</span>`;
 
 function Row({ chat, open, more }) {

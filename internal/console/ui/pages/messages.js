@@ -203,7 +203,7 @@ function SendDialog({ onSent }) {
 }
 
 function SendForm({ to = '', from, reply, onSent }) {
-  const form = useForm({ channel: from || formChannel.value?.code || '', to: to || (!from && formChannel.value?.network === 'sandbox'
+  const form = useForm({ channel: from || formChannel.value?.code || '', to: to || (!from && formChannel.value?.simulated
     ? '6281234567890' : ''), message: '' }, async (values) => {
     if (!values.channel) throw { errors: { channel: [core('picker.choose')] } };
     const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: toContact(values.to) },
@@ -217,7 +217,7 @@ function SendForm({ to = '', from, reply, onSent }) {
   const wanted = (values) => ({ contact_id: `${number(values.to)}@c.us`, message: values.message, ...(reply && { reply_to: reply }) });
   const { values } = form;
   return html`<${Form} form=${form}>
-    ${values.channel && channelBy(values.channel)?.network !== 'sandbox' && html`<${Note} kind="warn">${t('realPhone')}<//>`}
+    ${values.channel && !channelBy(values.channel)?.simulated && html`<${Note} kind="warn">${t('realPhone')}<//>`}
     ${reply && html`<p class="muted">${t('replyTo')} <code>${reply}</code></p>`}
     ${manyChannels.value && html`<${ChannelField} form=${form} />`}
     <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('contact')} required autocomplete="off" />

@@ -73,7 +73,7 @@ function Actions({ m, path, open }) {
   const request = toRequest(m);
   const channel = channelBy(m.channel);
   const again = async () => {
-    if (channel?.network !== 'sandbox' &&
+    if (!channel?.simulated &&
       !await confirm({ title: t('again'), text: t('againReal', { to: phone(m.contact_id || m.group_id) }), action: t('again') })) return;
     const { data } = await api.post(request.path.slice(4), request.body, { channel: m.channel });
     toast(t('sentAgain'), { kind: 'good', action: { label: core('keys.open'), run: () => open(`${m.channel}.${data.message_id}`) } });

@@ -27,7 +27,7 @@ export default function Page({ route }) {
 }
 
 function Playground({ channel, kind }) {
-  const real = channel.network !== 'sandbox';
+  const real = !channel.simulated;
   const phones = usePhones(channel.code);
   const first = phones.list?.find((one) => one.channel === channel.code)?.number || '';
   const [draft, setDraft] = useState('');

@@ -21,7 +21,7 @@ const to = signal(''); // whom the reader wrote to last, whatever the recipe
 export default function Page({ route }) {
   const recipe = recipes.find((one) => one.id === route.params.recipe) || recipes[0];
   const channel = currentChannel.value;
-  const sandbox = channel?.network === 'sandbox';
+  const sandbox = channel?.simulated;
   return html`
     <${Head} title=${core('page.recipes')} lead=${channel && t(sandbox ? 'lead' : 'leadReal', { channel: channel.code })} actions=${html`
       ${sandbox && !pinned.value && html`<span class="hide-small"><${Button} icon="pin" onClick=${() => { pinned.value = true; }}>

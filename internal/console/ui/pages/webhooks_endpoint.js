@@ -102,7 +102,7 @@ const Recent = ({ w, load: { data } }) => html`<section><h3>${t('recent')}</h3>
 function Test({ w, path }) {
   const [kind, setKind] = useState('webhook.test');
   const [result, setResult] = useState(null);
-  const sandbox = w.channel ? channelBy(w.channel)?.network === 'sandbox' && w.channel
+  const sandbox = w.channel ? channelBy(w.channel)?.simulated && w.channel
     : sandboxes.value.find((one) => one.status === 'WORKING')?.code;
   const offered = sandbox ? Object.keys(acts).filter((type) => !w.events.length || w.events.includes(type)) : [];
   const [running, run] = useWork(async () => {

@@ -79,7 +79,7 @@ export function ChannelPicker({ value, onChange, none, archives, ...rest }) {
         data-code=${row.code} onMouseDown=${() => choose(row)} onMouseMove=${() => i !== at && setAt(i)}>
         ${row.code ? html`<span class="grow clip"><b>${row.code}</b>
           ${row.name !== row.code && html` <bdi class="muted">${mask(row.name)}</bdi>`}</span>
-          ${row.network !== 'sandbox' && html`<span class="live-word">${t('real')}</span>`}<${ChannelStatus} status=${row.status} />`
+          ${!row.simulated && html`<span class="live-word">${t('real')}</span>`}<${ChannelStatus} status=${row.status} />`
             : row.name}</li>`)}</ul>
       ${open && html`<p class="picker-note muted" aria-live="polite">${!found ? t('picker.searching') : found.failed ? t('noAnswer')
         : !rows.length ? t('picker.nothing') : more ? t('picker.more', { n: found.total }) : t('picker.found', { n: found.total })}</p>`}

@@ -48,7 +48,7 @@ function entries(found) {
 function useFound() {
   const [found, setFound] = useState([]);
   useEffect(() => {
-    const channel = currentChannel.value?.network === 'sandbox' ? currentChannel.value : sandboxes.value[0];
+    const channel = currentChannel.value?.simulated ? currentChannel.value : sandboxes.value[0];
     const phones = channel ? api.get('/sandbox/phones', { channel: channel.code }) : Promise.resolve({ data: [] });
     const messages = api.get('/manage/messages', { query: { limit: 10 } });
     Promise.allSettled([phones, messages]).then(([a, b]) => setFound([
