@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -106,6 +107,11 @@ func keyFromSecret(t *testing.T, secret string) []byte {
 
 // TestCallSnippet has the shell call a server as the gateway does, and checks what arrives.
 func TestCallSnippet(t *testing.T) {
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed: make deps installs it, or names its package", program)
+		}
+	}
 	var got *http.Request
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
