@@ -55,7 +55,7 @@ function useFound() {
       ...(a.value?.data || []).map((one) => ({ group: 'phones', label: mask(one.name || phone(one.number)), more: [mask(phone(one.number))],
         icon: 'phone', run: () => go(`/phone/${number(one.number)}`) })),
       ...(b.value?.data || []).map((one) =>
-        ({ group: 'messages', label: mask(toLine(one) || one.type), more: [one.channel, mask(one.name || phone(one.contact_id))],
+        ({ group: 'messages', label: mask(toLine(one) || one.type), more: [one.channel, mask(one.contact_name || phone(one.contact_id))],
           icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
     ]));
   }, []);
