@@ -44,7 +44,7 @@ var arrows = map[string][]string{
 
 	"internal/doctor":      {".", "internal/confine", "internal/otp/rule"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},
-	"internal/stats":       {"."},
+	"internal/stats":       {".", "internal/store"},
 	"internal/gateway": {".", "internal/bus", "internal/cluster", "internal/media", "internal/network", "internal/otp", "internal/outbox",
 		"internal/encrypt", "internal/store", "internal/wait"},
 	"internal/requestlog": {".", "internal/store"},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley"
 	"parley/internal/app"
 	"parley/internal/callback"
 	"parley/internal/confine"
@@ -70,7 +69,8 @@ func (c *cli) appConfig() (app.Config, error) {
 	contacts, errContacts := c.set.limit(keyOTPContacts)
 	prefix, errPrefix := c.set.limit(keyOTPPrefix)
 	backups, errBackups := c.set.limit(keyKeepBackups)
-	storage, errStorage := c.storage()
+	var a app.Config
+	errStorage := c.readStorage(&a)
 	log, level, errLog := c.logger()
 	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errBackups, errStorage,
 		errLog)
@@ -97,7 +97,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		EventCap:          most,
 		OTPLife:           otps,
 		RequestsPerSecond: rate,
-		Storage:           storage,
+		Storage:           a.Storage,
 		MediaPerMinute:    int64(media) << 20,
 		OTPContacts:       contacts,
 		OTPPrefix:         prefix,
@@ -121,14 +121,15 @@ func (c *cli) appConfig() (app.Config, error) {
 	}, nil
 }
 
-// storage returns the limits of stored files.
-func (c *cli) storage() (l parley.StorageLimits, err error) {
+// readStorage reads the limits of stored files.
+func (c *cli) readStorage(a *app.Config) (err error) {
+	l := &a.Storage
 	for key, limit := range map[string]*int64{keyPerDay: &l.PerDay, keyInContact: &l.PerContact, keyInChannel: &l.PerChannel,
 		keyMinFree: &l.MinFree} {
 		mib, problem := c.set.limit(key)
 		*limit, err = int64(mib)<<20, cmp.Or(err, problem)
 	}
-	return l, err
+	return err
 }
 
 // media says where files of messages are stored.

@@ -71,7 +71,7 @@ type change struct {
 // auditTx appends the request's act to the audit log, in the transaction that does it.
 func (r *request) auditTx(ctx context.Context, tx *store.Tx, c change) error {
 	r.inAudit = true
-	e := parley.AuditEntry{At: time.Now(), Actor: r.actor(), Action: r.action, Object: c.object, Address: r.from, Request: r.id}
+	e := store.AuditEntry{At: time.Now(), Actor: r.actor(), Action: r.action, Object: c.object, Address: r.from, Request: r.id}
 	var err error
 	if e.Before, e.After, err = changedFields(c.before, c.after); err != nil {
 		return err
@@ -103,20 +103,20 @@ func (rt *route) auditRefused(ctx context.Context, r *request) {
 	if rt.refusals.Spend(r.token.ID, time.Now()).Refused {
 		return
 	}
-	r.action, r.from = parley.AuditRefused, rt.addressOf(r.http).String()
+	r.action, r.from = store.AuditRefused, rt.addressOf(r.http).String()
 	c := change{object: r.http.PathValue("code") + r.http.PathValue("id"), after: auditedRefusal{rt.name(), rt.role}}
 	if err := rt.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, c) }); err != nil {
 		rt.config.Log.Error("a refused act is missing in the audit log", "route", rt.name(), "error", err)
 	}
 }
 
-func (r *request) actor() parley.Actor {
-	a := parley.Actor{Kind: parley.ActorToken, ID: string(r.token.ID), Name: r.token.Name, Role: r.token.Role}
+func (r *request) actor() store.Actor {
+	a := store.Actor{Kind: store.ActorToken, ID: string(r.token.ID), Name: r.token.Name, Role: r.token.Role}
 	switch {
 	case r.token.Kind == console:
-		a.Kind = parley.ActorSession
+		a.Kind = store.ActorSession
 	case token.IsLocal(r.token):
-		a.Kind = parley.ActorLocal
+		a.Kind = store.ActorLocal
 	}
 	return a
 }
@@ -234,22 +234,22 @@ func withoutSecrets(address string) string {
 }
 
 type auditRow struct {
-	ID        int64            `json:"id"`
-	At        string           `json:"at"`
-	ActorKind parley.ActorKind `json:"actor_kind"`
-	Actor     string           `json:"actor"`
-	ActorName string           `json:"actor_name"`
-	Role      parley.Role      `json:"role"`
-	Action    string           `json:"action"`
-	Object    *string          `json:"object"`
-	Address   *string          `json:"address"`
-	RequestID string           `json:"request_id"`
-	Before    json.RawMessage  `json:"before"` // null: nothing
-	After     json.RawMessage  `json:"after"`
+	ID        int64           `json:"id"`
+	At        string          `json:"at"`
+	ActorKind store.ActorKind `json:"actor_kind"`
+	Actor     string          `json:"actor"`
+	ActorName string          `json:"actor_name"`
+	Role      parley.Role     `json:"role"`
+	Action    string          `json:"action"`
+	Object    *string         `json:"object"`
+	Address   *string         `json:"address"`
+	RequestID string          `json:"request_id"`
+	Before    json.RawMessage `json:"before"` // null: nothing
+	After     json.RawMessage `json:"after"`
 }
 
 // auditRow is an entry as the caller may see it: only the audit log of operators and owners has the paths of addresses.
-func (r *request) auditRow(e parley.AuditEntry) auditRow {
+func (r *request) auditRow(e store.AuditEntry) auditRow {
 	if !r.token.Role.Includes(parley.Operator) {
 		e.Before, e.After = withShortURL(e.Before), withShortURL(e.After)
 	}
@@ -266,13 +266,13 @@ func withShortURL(changed json.RawMessage) json.RawMessage {
 	return encodeFields(fields)
 }
 
-func toAuditRow(e parley.AuditEntry) auditRow {
+func toAuditRow(e store.AuditEntry) auditRow {
 	return auditRow{e.Seq, parley.Stamp(e.At), e.Actor.Kind, e.Actor.ID, e.Actor.Name, e.Actor.Role, e.Action, textOrNil(e.Object),
 		textOrNil(e.Address), e.Request, e.Before, e.After}
 }
 
 func (s *server) listAudit(ctx context.Context, r *request) (any, error) {
-	q := parley.AuditQuery{
+	q := store.AuditQuery{
 		Action: r.OptionalText("action", 1, 60), Actor: r.OptionalText("actor", 1, 100), Object: r.OptionalText("object", 1, 100),
 		Since: r.Time("since"), Until: r.Time("until"),
 	}

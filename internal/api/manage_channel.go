@@ -67,7 +67,7 @@ func toChannelRow(c parley.Channel, on network.Info) channelRow {
 	return row
 }
 
-func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) channelRow {
+func (s *server) channelRow(c parley.Channel, activity store.ChannelActivity) channelRow {
 	row := toChannelRow(c, s.config.Gateway.Network(c.Network))
 	if c.Network == sandbox.Info.Name {
 		row.Faults = s.config.Sandbox.WaitingFaults(c.Code)
@@ -86,7 +86,7 @@ func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) c
 }
 
 // channelActivity reads the counters of the last day. Channels are shown without them if that fails.
-func (s *server) channelActivity(ctx context.Context, channels []parley.Channel) map[parley.ChannelCode]parley.ChannelActivity {
+func (s *server) channelActivity(ctx context.Context, channels []parley.Channel) map[parley.ChannelCode]store.ChannelActivity {
 	codes := mapped(channels, func(c parley.Channel) parley.ChannelCode { return c.Code })
 	activity, err := s.config.Store.ChannelActivity(ctx, time.Now().Add(-stats.Day), codes)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/network/sandbox"
+	"parley/internal/store"
 )
 
 const (
@@ -77,10 +78,10 @@ var urgency = map[parley.ChannelStatus]int{parley.ChannelFailed: 0, parley.Chann
 	parley.ChannelReconnecting: 3, parley.ChannelStarting: 4, parley.ChannelWorking: 5, parley.ChannelStopped: 6}
 
 // channelSorts are the values of sort. Channels are sorted by the text that a function returns, and then by their code.
-var channelSorts = map[string]func(*server, parley.Channel, parley.ChannelActivity) string{
-	"code": func(*server, parley.Channel, parley.ChannelActivity) string { return "" },
-	"name": func(_ *server, c parley.Channel, _ parley.ChannelActivity) string { return strings.ToLower(c.Name) },
-	"attention": func(s *server, c parley.Channel, a parley.ChannelActivity) string {
+var channelSorts = map[string]func(*server, parley.Channel, store.ChannelActivity) string{
+	"code": func(*server, parley.Channel, store.ChannelActivity) string { return "" },
+	"name": func(_ *server, c parley.Channel, _ store.ChannelActivity) string { return strings.ToLower(c.Name) },
+	"attention": func(s *server, c parley.Channel, a store.ChannelActivity) string {
 		rank := urgency[c.State.Status] * 4
 		if !s.config.Gateway.RestrictedUntil(c.Code).IsZero() {
 			rank -= 2
@@ -90,23 +91,23 @@ var channelSorts = map[string]func(*server, parley.Channel, parley.ChannelActivi
 		}
 		return sortable(int64(rank + 10))
 	},
-	"number": func(_ *server, c parley.Channel, _ parley.ChannelActivity) string { return c.Number },
-	"since": func(_ *server, c parley.Channel, _ parley.ChannelActivity) string {
+	"number": func(_ *server, c parley.Channel, _ store.ChannelActivity) string { return c.Number },
+	"since": func(_ *server, c parley.Channel, _ store.ChannelActivity) string {
 		return sortable(c.State.Since.UnixMilli())
 	},
-	"created_at": func(_ *server, c parley.Channel, _ parley.ChannelActivity) string {
+	"created_at": func(_ *server, c parley.Channel, _ store.ChannelActivity) string {
 		return sortable(c.CreatedAt.UnixMilli())
 	},
-	"last_inbound_at": func(_ *server, _ parley.Channel, a parley.ChannelActivity) string {
+	"last_inbound_at": func(_ *server, _ parley.Channel, a store.ChannelActivity) string {
 		return sortable(a.ReceivedAt.UnixMilli())
 	},
-	"last_confirmed_at": func(_ *server, _ parley.Channel, a parley.ChannelActivity) string {
+	"last_confirmed_at": func(_ *server, _ parley.Channel, a store.ChannelActivity) string {
 		return sortable(a.ConfirmedAt.UnixMilli())
 	},
-	"waiting": func(s *server, c parley.Channel, _ parley.ChannelActivity) string {
+	"waiting": func(s *server, c parley.Channel, _ store.ChannelActivity) string {
 		return sortable(int64(s.config.Gateway.QueueDepth(c.Code)))
 	},
-	"failed_24h": func(_ *server, _ parley.Channel, a parley.ChannelActivity) string { return sortable(a.Failed) },
+	"failed_24h": func(_ *server, _ parley.Channel, a store.ChannelActivity) string { return sortable(a.Failed) },
 }
 
 // sortable writes a number so that texts sort like numbers. What is below zero, the zero time included, is zero.
@@ -170,7 +171,7 @@ func (s *server) listChannels(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	found, meta := s.selectChannels(q)
-	var activity map[parley.ChannelCode]parley.ChannelActivity
+	var activity map[parley.ChannelCode]store.ChannelActivity
 	if order.byCount {
 		activity = s.channelActivity(ctx, found)
 	}

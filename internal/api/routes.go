@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"parley/internal/store"
 	"slices"
 	"strings"
 
@@ -52,16 +53,16 @@ func (r row) names() (names []string) {
 
 func messagingRoutes(s *server) []row {
 	return []row{
-		{"POST /api/send-message/text", ofChannel, support, parley.AuditSend, body, s.sending(readText)},
-		{"POST /api/send-message/image", ofChannel, support, parley.AuditSend, body, s.sending(readImage)},
-		{"POST /api/send-message/video", ofChannel, support, parley.AuditSend, body, s.sending(readVideo)},
-		{"POST /api/send-message/file", ofChannel, support, parley.AuditSend, body, s.sending(readFile)},
-		{"POST /api/send-message/voice", ofChannel, support, parley.AuditSend, body, s.sending(readVoice)},
-		{"POST /api/send-message/sticker", ofChannel, support, parley.AuditSend, body, s.sending(readSticker)},
-		{"POST /api/send-message/location", ofChannel, support, parley.AuditSend, body, s.sending(readLocation)},
-		{"POST /api/send-message/contact", ofChannel, support, parley.AuditSend, body, s.sending(readContacts)},
-		{"POST /api/send-message/poll /api/send-message/polling", ofChannel, support, parley.AuditSend, body, s.sending(readPoll)},
-		{"POST /api/send-message/pool", ofGlobal, support, parley.AuditSend, body, pooling(s)},
+		{"POST /api/send-message/text", ofChannel, support, store.AuditSend, body, s.sending(readText)},
+		{"POST /api/send-message/image", ofChannel, support, store.AuditSend, body, s.sending(readImage)},
+		{"POST /api/send-message/video", ofChannel, support, store.AuditSend, body, s.sending(readVideo)},
+		{"POST /api/send-message/file", ofChannel, support, store.AuditSend, body, s.sending(readFile)},
+		{"POST /api/send-message/voice", ofChannel, support, store.AuditSend, body, s.sending(readVoice)},
+		{"POST /api/send-message/sticker", ofChannel, support, store.AuditSend, body, s.sending(readSticker)},
+		{"POST /api/send-message/location", ofChannel, support, store.AuditSend, body, s.sending(readLocation)},
+		{"POST /api/send-message/contact", ofChannel, support, store.AuditSend, body, s.sending(readContacts)},
+		{"POST /api/send-message/poll /api/send-message/polling", ofChannel, support, store.AuditSend, body, s.sending(readPoll)},
+		{"POST /api/send-message/pool", ofGlobal, support, store.AuditSend, body, pooling(s)},
 
 		{"PUT /api/send-message/reaction /api/send-message/react", ofChannel, support, "message.react", body, s.changing(s.react)},
 		{"PUT /api/send-message/edit", ofChannel, support, "message.edit", body, s.changing(s.edit)},

@@ -4,15 +4,16 @@ import (
 	"context"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/token"
 )
 
 // sender is who sent a message: a person at the console, or a program with a token.
 type sender struct {
-	Kind parley.ActorKind `json:"kind"`
-	ID   string           `json:"id"`
-	Name string           `json:"name"`
-	Role *parley.Role     `json:"role"` // of a console session
+	Kind store.ActorKind `json:"kind"`
+	ID   string          `json:"id"`
+	Name string          `json:"name"`
+	Role *parley.Role    `json:"role"` // of a console session
 }
 
 // sendersOf says who sent messages, by their bare ids. Messages of contacts and of the phone itself are missing.
@@ -44,9 +45,9 @@ func (s *server) sendersOf(ctx context.Context, ms []parley.Message) (map[parley
 		if by, found := people[m.ID]; found && m.FromMe {
 			senders[m.ID] = &sender{by.Kind, by.ID, by.Name, &by.Role}
 		} else if m.Token != "" {
-			by := &sender{Kind: parley.ActorToken, ID: string(m.Token), Name: names[m.Token]}
+			by := &sender{Kind: store.ActorToken, ID: string(m.Token), Name: names[m.Token]}
 			if token.IsLocalID(m.Token) {
-				by.Kind = parley.ActorLocal
+				by.Kind = store.ActorLocal
 			}
 			senders[m.ID] = by
 		}

@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/media"
 	"parley/internal/safehttp"
 	"parley/internal/store"
@@ -372,12 +371,12 @@ func TestAnswerAfterBody(t *testing.T) {
 // TestNoRoomForFiles: without room, and after too many files in a day, texts are sent and files are not.
 func TestNoRoomForFiles(t *testing.T) {
 	for _, c := range []struct {
-		limits parley.StorageLimits
+		limits store.StorageLimits
 		status int
 		code   string
 	}{
-		{parley.StorageLimits{MinFree: 1 << 60}, 507, "storage_full"},
-		{parley.StorageLimits{PerDay: 1}, 429, "storage_limit"},
+		{store.StorageLimits{MinFree: 1 << 60}, 507, "storage_full"},
+		{store.StorageLimits{PerDay: 1}, 429, "storage_limit"},
 	} {
 		e := newEnv(t, func(config *Config) {
 			library := media.Config{Dir: t.TempDir(), Store: config.Store, Limits: c.limits}

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/diagnostics"
 	"parley/internal/doctor"
 	"parley/internal/mcp"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // DefaultListen is loopback with a port (PARL on a keypad) that other programs rarely use.
@@ -40,9 +40,9 @@ type Config struct {
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted, one behind the other; empty: with BehindProxy the peer,
 	// if its address is private, and no proxy behind it; else none.
 	TrustedProxies    []netip.Prefix
-	RequestsPerSecond float64              // of a token; zero: unlimited
-	Storage           parley.StorageLimits // of files; zero: the default; below zero: unlimited
-	MediaPerMinute    int64                // bytes fetched for a token; zero: 200 MiB; below zero: unlimited
+	RequestsPerSecond float64             // of a token; zero: unlimited
+	Storage           store.StorageLimits // of files; zero: the default; below zero: unlimited
+	MediaPerMinute    int64               // bytes fetched for a token; zero: 200 MiB; below zero: unlimited
 	// OTPContacts limits the new contacts per hour to whom a channel sends codes. OTPPrefix limits those whose numbers
 	// share all but their last 4 digits. Zero: 60 and 10, and unlimited on the sandbox; below zero: unlimited.
 	OTPContacts, OTPPrefix int

@@ -14,6 +14,7 @@ import (
 	"parley/internal/doctor"
 	"parley/internal/gateway"
 	"parley/internal/network/sandbox"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -146,7 +147,7 @@ func (c Config) examineData(
 	if err != nil {
 		return append(findings, doctor.Broken(err))
 	}
-	findings = append(findings, doctor.Codes(counts[parley.CountCodes], counts[parley.CountCodesDelivered])...)
+	findings = append(findings, doctor.Codes(counts[store.CountCodes], counts[store.CountCodesDelivered])...)
 	attacks, err := doctor.Attacks(ctx, data.Store, channels, now)
 	if err != nil {
 		return append(findings, doctor.Broken(err))

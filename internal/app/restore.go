@@ -203,7 +203,7 @@ func (d *Data) endRestored(ctx context.Context, known store.Credentials, compare
 	r.Ended, err = d.Store.EndRestored(ctx, known, response, time.Now(), func(tx *store.Tx, e store.Ended) error {
 		after, err := json.Marshal(restoredEntry{parley.Stamp(r.BackupAt), compared, tokenIDs(e.Revoked), tokenIDs(e.Lowered),
 			e.Rotated, e.Retired, e.Audit})
-		return errors.Join(err, tx.AddAudit(ctx, parley.AuditEntry{At: time.Now(), Actor: localActor(), Action: "server.restore", After: after}))
+		return errors.Join(err, tx.AddAudit(ctx, store.AuditEntry{At: time.Now(), Actor: localActor(), Action: "server.restore", After: after}))
 	})
 	if err != nil || !compared {
 		return r, err
@@ -218,12 +218,12 @@ func (d *Data) endRestored(ctx context.Context, known store.Credentials, compare
 }
 
 // localActor is the user of this machine who runs a command without a server.
-func localActor() parley.Actor {
+func localActor() store.Actor {
 	local := token.LocalToken(parley.AdminToken)
 	if u, err := user.Current(); err == nil {
 		local.Name += " (" + u.Username + ")"
 	}
-	return parley.Actor{Kind: parley.ActorLocal, ID: string(local.ID), Name: local.Name, Role: local.Role}
+	return store.Actor{Kind: store.ActorLocal, ID: string(local.ID), Name: local.Name, Role: local.Role}
 }
 
 func tokenIDs(tokens []parley.Token) []parley.TokenID {

@@ -44,7 +44,7 @@ func TestPostgresRestore(t *testing.T) {
 				return errors.Join(err, err2)
 			}
 			audit := func(action string) error {
-				return db.Tx(ctx, func(tx *store.Tx) error { return tx.AddAudit(ctx, parley.AuditEntry{At: time.Now(), Action: action}) })
+				return db.Tx(ctx, func(tx *store.Tx) error { return tx.AddAudit(ctx, store.AuditEntry{At: time.Now(), Action: action}) })
 			}
 			err = errors.Join(db.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, session) }),
 				audit("before"), backup(), audit("after"))
@@ -84,7 +84,7 @@ func TestPostgresRestore(t *testing.T) {
 					t.Errorf("token %d is %q, want %q: %v", i, got.Role, want, err)
 				}
 			}
-			entries, _, err := restored.Audit(ctx, parley.AuditQuery{}, parley.Page{Limit: 10})
+			entries, _, err := restored.Audit(ctx, store.AuditQuery{}, parley.Page{Limit: 10})
 			if err != nil || entries[0].Action != "server.restore" || (len(entries) == 3) == lost {
 				t.Errorf("audit log: %+v, %v", entries, err)
 			}

@@ -367,7 +367,7 @@ func TestRestoreGivesNothingBack(t *testing.T) {
 	}
 	log := func(action string) error {
 		return data.Store.Tx(ctx, func(tx *store.Tx) error {
-			return tx.AddAudit(ctx, parley.AuditEntry{At: time.Now(), Action: action})
+			return tx.AddAudit(ctx, store.AuditEntry{At: time.Now(), Action: action})
 		})
 	}
 	issue := func(name string, role parley.Role) (raw string, id parley.TokenID) {
@@ -441,7 +441,7 @@ func TestRestoreGivesNothingBack(t *testing.T) {
 	if _, err := data.Tokens.Verify(ctx, oldRaw); parley.CodeOf(err) != parley.Unauthenticated {
 		t.Errorf("a token of the retired key: %v", err)
 	}
-	entries, _, err := data.Store.Audit(ctx, parley.AuditQuery{}, parley.Page{Limit: 10})
+	entries, _, err := data.Store.Audit(ctx, store.AuditQuery{}, parley.Page{Limit: 10})
 	var actions []string
 	for _, e := range entries {
 		actions = append(actions, e.Action)
@@ -449,7 +449,7 @@ func TestRestoreGivesNothingBack(t *testing.T) {
 	if strings.Join(actions, " ") != "server.restore after 2 after 1 before" || err != nil {
 		t.Errorf("audit log: %v, %v", actions, err)
 	}
-	if e := entries[0]; e.Actor.Kind != parley.ActorLocal || !strings.Contains(e.Actor.Name, "command line") ||
+	if e := entries[0]; e.Actor.Kind != store.ActorLocal || !strings.Contains(e.Actor.Name, "command line") ||
 		!strings.Contains(string(e.After), string(demotedID)) {
 		t.Errorf("entry: %+v", e)
 	}

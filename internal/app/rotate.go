@@ -98,7 +98,7 @@ func (d *Data) retireKeys(ctx context.Context, r *Rotated, until time.Time) (err
 	r.Ended, err = d.Store.EndKeyed(ctx, until, now, func(tx *store.Tx, e store.Ended) error {
 		after, err := json.Marshal(map[string]int64{"reencrypted": int64(r.Reencrypted), "unreadable": int64(r.Unreadable),
 			"codes_ended": e.Codes, "login_links_ended": e.LoginLinks, "idempotency_keys_ended": e.Keys})
-		return errors.Join(err, tx.AddAudit(ctx, parley.AuditEntry{At: now, Actor: localActor(), Action: "secret.rotate", After: after}))
+		return errors.Join(err, tx.AddAudit(ctx, store.AuditEntry{At: now, Actor: localActor(), Action: "secret.rotate", After: after}))
 	})
 	return err
 }

@@ -152,7 +152,7 @@ func (e encryptedStore) checkEnded(t *testing.T, data *Data) {
 	if code.Status != parley.OTPStatusExpired || link.Status != parley.OTPStatusExpired || len(key.Fingerprint)+len(key.Body) != 0 {
 		t.Errorf("still open: %+v, %+v, %+v", code, link, key)
 	}
-	entries, _, err := data.Store.Audit(t.Context(), parley.AuditQuery{}, parley.Page{Limit: 1})
+	entries, _, err := data.Store.Audit(t.Context(), store.AuditQuery{}, parley.Page{Limit: 1})
 	if err != nil || len(entries) != 1 || entries[0].Action != "secret.rotate" ||
 		!bytes.Contains(entries[0].After, []byte(`"codes_ended":1`)) {
 		t.Errorf("audit log: %+v, %v", entries, err)

@@ -87,9 +87,9 @@ func (c *Console) audit(
 	ctx context.Context, tx *store.Tx, action string, session parley.Ticket, w http.ResponseWriter, hr *http.Request,
 ) error {
 	from, _ := c.config.API.Caller(hr)
-	return tx.AddAudit(ctx, parley.AuditEntry{
+	return tx.AddAudit(ctx, store.AuditEntry{
 		At: time.Now(), Action: action, Object: session.SessionID(), Address: from, Request: w.Header().Get("X-Request-Id"),
-		Actor: parley.Actor{Kind: parley.ActorSession, ID: session.SessionID(), Name: session.Name, Role: session.Role},
+		Actor: store.Actor{Kind: store.ActorSession, ID: session.SessionID(), Name: session.Name, Role: session.Role},
 	})
 }
 

@@ -53,7 +53,7 @@ type Config struct {
 	EventRetention time.Duration
 	EventCap       int64
 	// Limits bound the files that come in.
-	Limits parley.StorageLimits
+	Limits store.StorageLimits
 	// Cluster says which channels this process serves; nil: all.
 	Cluster Cluster
 	// Offline opens no sessions and sends nothing. Channels can be listed, changed and deleted. Call Refresh, not Run.

@@ -35,7 +35,7 @@ type bench struct {
 
 	ahead     time.Duration // of the machine's clock
 	eventLife time.Duration
-	limits    parley.StorageLimits
+	limits    store.StorageLimits
 	links     gateway.LoginLinks
 	cancel    context.CancelFunc
 	done      chan struct{}

@@ -93,7 +93,7 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 		return len(files) == purgeBatch, files, err
 	})
 	run("purge the audit log", func(tx *store.Tx) (bool, []parley.Media, error) {
-		n, err := tx.PurgeAudit(ctx, now.Add(-parley.AuditRetention), purgeBatch)
+		n, err := tx.PurgeAudit(ctx, now.Add(-store.AuditRetention), purgeBatch)
 		return n == purgeBatch, nil, err
 	})
 	run("purge finished deletions", func(tx *store.Tx) (bool, []parley.Media, error) {

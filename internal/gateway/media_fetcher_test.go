@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // picture has a contact send a picture whose file is to be fetched by a reference.
@@ -374,7 +375,7 @@ func TestTwoNodesFetchAFile(t *testing.T) {
 func TestFilesOfUnknownContacts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.limits = parley.StorageLimits{PerContact: 10, PerChannel: 15}
+		b.limits = store.StorageLimits{PerContact: 10, PerChannel: 15}
 		b.restart()
 		in := func(from parley.ContactID, id parley.MessageID, claimed int64, file string, want parley.MediaStatus, reason string) {
 			t.Helper()

@@ -22,7 +22,7 @@ type Config struct {
 	// Store knows the files of each channel, so that equal ones are stored once; nil: every file is stored.
 	Store *store.DB
 	// Limits bound what is stored. Those of a channel need Store.
-	Limits parley.StorageLimits
+	Limits store.StorageLimits
 	// Bucket stores the files instead of Dir; nil: none.
 	Bucket *Bucket
 	// Installation names the installation that owns the files. The first name is the present one; earlier names are also

@@ -231,7 +231,7 @@ func TestEqualFilesAreStoredOnce(t *testing.T) {
 
 // TestLimitsOfStorage refuses what is too much for a day, and everything while there is no room.
 func TestLimitsOfStorage(t *testing.T) {
-	config := Config{Dir: t.TempDir(), Store: newStore(t), Limits: parley.StorageLimits{PerDay: 10}}
+	config := Config{Dir: t.TempDir(), Store: newStore(t), Limits: store.StorageLimits{PerDay: 10}}
 	l := openPlace(t, config)
 	first, err := l.Store(t.Context(), "demo", []byte("1234567"), "")
 	if err != nil {
@@ -250,7 +250,7 @@ func TestLimitsOfStorage(t *testing.T) {
 	if names := stored(t, l); len(names) != 2 {
 		t.Errorf("stored: %v", names)
 	}
-	l.config.Limits = parley.StorageLimits{MinFree: 1 << 60}
+	l.config.Limits = store.StorageLimits{MinFree: 1 << 60}
 	if _, err := l.Store(t.Context(), "demo", []byte("x"), ""); parley.CodeOf(err) != parley.StorageFull {
 		t.Errorf("without room: %v", err)
 	}

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"parley/internal/store"
 	"strings"
 	"time"
 
@@ -55,19 +56,19 @@ type Chart struct {
 
 // Steps is the part of the store that a chart needs.
 type Steps interface {
-	CounterSteps(ctx context.Context, q parley.CounterQuery) (map[int64]map[parley.Counter]int64, error)
+	CounterSteps(ctx context.Context, q store.CounterQuery) (map[int64]map[store.Counter]int64, error)
 }
 
 // ReadChart reads a chart of a channel or of a webhook; empty: of all together.
-func ReadChart(ctx context.Context, store Steps, span Span, channel parley.ChannelCode, webhook parley.WebhookID, now time.Time,
+func ReadChart(ctx context.Context, db Steps, span Span, channel parley.ChannelCode, webhook parley.WebhookID, now time.Time,
 ) (Chart, error) {
 	from := now.Truncate(span.Step).Add(span.Step - span.Length)
-	steps, err := store.CounterSteps(ctx, parley.CounterQuery{Channel: channel, Webhook: webhook, From: from, Step: span.Step})
+	steps, err := db.CounterSteps(ctx, store.CounterQuery{Channel: channel, Webhook: webhook, From: from, Step: span.Step})
 	if err != nil {
 		return Chart{}, err
 	}
 	chart := Chart{Span: span, From: from.UTC()}
-	total := map[parley.Counter]int64{}
+	total := map[store.Counter]int64{}
 	for i := range int64(span.Length / span.Step) {
 		chart.Points = append(chart.Points, Point{from.Add(time.Duration(i) * span.Step).UTC(), toSums(steps[i])})
 		for what, n := range steps[i] {
@@ -78,16 +79,16 @@ func ReadChart(ctx context.Context, store Steps, span Span, channel parley.Chann
 	return chart, nil
 }
 
-func toSums(n map[parley.Counter]int64) Sums {
+func toSums(n map[store.Counter]int64) Sums {
 	s := Sums{
 		Counts: toCounts(n), FailedBy: map[parley.FailureCode]int64{},
-		ToSent: toTimes(n, parley.CountToSent), ToDelivered: toTimes(n, parley.CountToDelivered),
+		ToSent: toTimes(n, store.CountToSent), ToDelivered: toTimes(n, store.CountToDelivered),
 		Codes: toCodes(n),
-		Webhooks: Attempts{Delivered: n[parley.CountWebhookDone], Failed: n[parley.CountAttemptFailed],
-			Took: toTimes(n, parley.CountWebhookTook)},
+		Webhooks: Attempts{Delivered: n[store.CountWebhookDone], Failed: n[store.CountAttemptFailed],
+			Took: toTimes(n, store.CountWebhookTook)},
 	}
 	for what, count := range n {
-		if reason, ok := strings.CutPrefix(string(what), string(parley.CountFailedFor(""))); ok {
+		if reason, ok := strings.CutPrefix(string(what), string(store.CountFailedFor(""))); ok {
 			s.FailedBy[parley.FailureCode(reason)] = count
 		}
 	}

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"parley/internal/store"
 	"testing"
 	"time"
 
@@ -9,18 +10,18 @@ import (
 )
 
 // steps is a store with the same counters in some steps.
-type steps map[int64]map[parley.Counter]int64
+type steps map[int64]map[store.Counter]int64
 
-func (s steps) CounterSteps(context.Context, parley.CounterQuery) (map[int64]map[parley.Counter]int64, error) {
+func (s steps) CounterSteps(context.Context, store.CounterQuery) (map[int64]map[store.Counter]int64, error) {
 	return s, nil
 }
 
 // TestChart holds that a chart has a point for every step, the current one last, and its sums.
 func TestChart(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 34, 56, 0, time.UTC)
-	counters := map[parley.Counter]int64{parley.CountSent: 2, parley.CountFailed: 1, parley.CountFailedFor(parley.Blocked): 1,
-		parley.CountToSent.Bucket(40 * time.Millisecond): 2, parley.CountCodes: 3, parley.CountLinks: 1,
-		parley.CountWebhookDone: 4, parley.CountAttemptFailed: 1, parley.CountWebhookTook.Bucket(time.Second): 5}
+	counters := map[store.Counter]int64{store.CountSent: 2, store.CountFailed: 1, store.CountFailedFor(parley.Blocked): 1,
+		store.CountToSent.Bucket(40 * time.Millisecond): 2, store.CountCodes: 3, store.CountLinks: 1,
+		store.CountWebhookDone: 4, store.CountAttemptFailed: 1, store.CountWebhookTook.Bucket(time.Second): 5}
 	for _, span := range Spans {
 		last := int64(span.Length/span.Step) - 1
 		chart, err := ReadChart(t.Context(), steps{0: counters, last: counters}, span, "", "", now)

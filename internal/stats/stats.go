@@ -8,6 +8,7 @@ package stats
 
 import (
 	"context"
+	"parley/internal/store"
 	"strconv"
 	"time"
 
@@ -72,72 +73,72 @@ type Report struct {
 
 // Store is the part of the store that a report needs.
 type Store interface {
-	Counters(ctx context.Context, since time.Time) (map[parley.Counter]int64, error)
-	CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error)
+	Counters(ctx context.Context, since time.Time) (map[store.Counter]int64, error)
+	CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[store.Counter]int64, error)
 	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
-	WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[parley.Counter]int64, error)
+	WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[store.Counter]int64, error)
 	Webhooks(ctx context.Context) ([]parley.Webhook, error)
 }
 
 // Read makes a report.
-func Read(ctx context.Context, store Store, now time.Time) (Report, error) {
+func Read(ctx context.Context, db Store, now time.Time) (Report, error) {
 	r := Report{From: now.Add(-Day)}
-	day, err := store.Counters(ctx, r.From)
+	day, err := db.Counters(ctx, r.From)
 	if err != nil {
 		return r, err
 	}
 	r.Counts = toCounts(day)
 	r.Codes = toCodes(day)
-	r.ToSent, r.ToDelivered = toTimes(day, parley.CountToSent), toTimes(day, parley.CountToDelivered)
-	if r.Webhooks, err = readWebhooks(ctx, store, day, r.From); err != nil {
+	r.ToSent, r.ToDelivered = toTimes(day, store.CountToSent), toTimes(day, store.CountToDelivered)
+	if r.Webhooks, err = readWebhooks(ctx, db, day, r.From); err != nil {
 		return r, err
 	}
 	this := now.Unix() / 60
-	minutes, err := store.CountersByMinute(ctx, time.Unix(60*(this-hour+1), 0))
+	minutes, err := db.CountersByMinute(ctx, time.Unix(60*(this-hour+1), 0))
 	for n := this - hour + 1; n <= this; n++ {
 		r.Minutes = append(r.Minutes, Minute{time.Unix(60*n, 0).UTC(), toCounts(minutes[n])})
 	}
 	return r, err
 }
 
-func readWebhooks(ctx context.Context, store Store, day map[parley.Counter]int64, since time.Time) (w Webhooks, err error) {
-	w.Delivered, w.Failed = day[parley.CountWebhookDone], day[parley.CountWebhookFailed]
-	if w.Waiting, err = store.CountWaiting(ctx, ""); err != nil {
+func readWebhooks(ctx context.Context, db Store, day map[store.Counter]int64, since time.Time) (w Webhooks, err error) {
+	w.Delivered, w.Failed = day[store.CountWebhookDone], day[store.CountWebhookFailed]
+	if w.Waiting, err = db.CountWaiting(ctx, ""); err != nil {
 		return w, err
 	}
-	webhooks, err := store.Webhooks(ctx)
+	webhooks, err := db.Webhooks(ctx)
 	if err != nil {
 		return w, err
 	}
-	counts, err := store.WebhookCounters(ctx, since)
+	counts, err := db.WebhookCounters(ctx, since)
 	for _, one := range webhooks {
 		if n := counts[one.ID]; one.IsEnabled() {
-			w.Attempts += n[parley.CountWebhookDone] + n[parley.CountAttemptFailed]
-			w.FailedAttempts += n[parley.CountAttemptFailed]
+			w.Attempts += n[store.CountWebhookDone] + n[store.CountAttemptFailed]
+			w.FailedAttempts += n[store.CountAttemptFailed]
 		}
 	}
 	return w, err
 }
 
-func toCounts(n map[parley.Counter]int64) Counts {
-	return Counts{n[parley.CountSent], n[parley.CountDelivered], n[parley.CountRead], n[parley.CountFailed], n[parley.CountReceived]}
+func toCounts(n map[store.Counter]int64) Counts {
+	return Counts{n[store.CountSent], n[store.CountDelivered], n[store.CountRead], n[store.CountFailed], n[store.CountReceived]}
 }
 
-func toCodes(n map[parley.Counter]int64) Codes {
-	return Codes{Requested: n[parley.CountCodes] + n[parley.CountLinks], Links: n[parley.CountLinks],
-		Delivered: n[parley.CountCodesDelivered], Approved: n[parley.CountApproved]}
+func toCodes(n map[store.Counter]int64) Codes {
+	return Codes{Requested: n[store.CountCodes] + n[store.CountLinks], Links: n[store.CountLinks],
+		Delivered: n[store.CountCodesDelivered], Approved: n[store.CountApproved]}
 }
 
 // toTimes reads the buckets of a time; nil: nothing was counted.
-func toTimes(n map[parley.Counter]int64, what parley.Counter) *Times {
-	counts := make([]int64, len(parley.TimeBounds)+1)
+func toTimes(n map[store.Counter]int64, what store.Counter) *Times {
+	counts := make([]int64, len(store.TimeBounds)+1)
 	var total int64
-	for i, bound := range parley.TimeBounds {
-		counts[i] = n[what+"_"+parley.Counter(strconv.FormatInt(bound.Milliseconds(), 10))]
+	for i, bound := range store.TimeBounds {
+		counts[i] = n[what+"_"+store.Counter(strconv.FormatInt(bound.Milliseconds(), 10))]
 		total += counts[i]
 	}
-	counts[len(parley.TimeBounds)] = n[what+"_more"]
-	if total += counts[len(parley.TimeBounds)]; total == 0 {
+	counts[len(store.TimeBounds)] = n[what+"_more"]
+	if total += counts[len(store.TimeBounds)]; total == 0 {
 		return nil
 	}
 	return &Times{P50: quantile(counts, total, 0.5), P95: quantile(counts, total, 0.95)}
@@ -148,7 +149,7 @@ func toTimes(n map[parley.Counter]int64, what parley.Counter) *Times {
 func quantile(counts []int64, total int64, part float64) int64 {
 	rank := part * float64(total)
 	var low, below float64
-	for i, bound := range parley.TimeBounds {
+	for i, bound := range store.TimeBounds {
 		high, upTo := float64(bound.Milliseconds()), below+float64(counts[i])
 		if upTo >= rank && upTo > below {
 			return int64(low + (high-low)*(rank-below)/(upTo-below))

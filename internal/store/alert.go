@@ -116,13 +116,13 @@ func (r Reader) SendsOf(ctx context.Context, since time.Time) (map[parley.Channe
 	all := map[parley.ChannelCode][2]int64{}
 	err := each(r.with(ctx), `SELECT code, what, sum(n) FROM counter_minute JOIN channel ON channel.id = counter_minute.channel
 		WHERE minute >= $1 AND what IN ($2, $3) GROUP BY code, what`,
-		[]any{since.Unix() / 60, string(parley.CountSent), string(parley.CountFailed)}, func(row scanner) error {
+		[]any{since.Unix() / 60, string(CountSent), string(CountFailed)}, func(row scanner) error {
 			var code parley.ChannelCode
-			var what parley.Counter
+			var what Counter
 			var n int64
 			err := row.Scan(&code, &what, &n)
 			counts := all[code]
-			if what == parley.CountSent {
+			if what == CountSent {
 				counts[0] = n
 			} else {
 				counts[1] = n

@@ -14,14 +14,14 @@ func TestAuditIsAppendOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	entry := parley.AuditEntry{Action: "channel.create", Object: "main"}
+	entry := AuditEntry{Action: "channel.create", Object: "main"}
 	if err := db.Tx(t.Context(), func(tx *Tx) error { return tx.AddAudit(t.Context(), entry) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Tx(t.Context(), func(tx *Tx) error { return tx.exec(`UPDATE audit SET object = 'other'`) }); err == nil {
 		t.Error("an entry was changed")
 	}
-	entries, _, err := db.Audit(t.Context(), parley.AuditQuery{}, parley.Page{Limit: 10})
+	entries, _, err := db.Audit(t.Context(), AuditQuery{}, parley.Page{Limit: 10})
 	if err != nil || len(entries) != 1 || entries[0].Object != "main" {
 		t.Errorf("entries: %v, %v", entries, err)
 	}

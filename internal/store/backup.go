@@ -54,7 +54,7 @@ type Credentials struct {
 	Tokens  map[parley.TokenID]parley.Token
 	Keys    []parley.SigningKey
 	Secrets []parley.SigningSecret
-	Audit   []parley.AuditEntry // oldest first
+	Audit   []AuditEntry // oldest first
 }
 
 // ReadCredentials reads them from a database file, without changing it. No other process may have it open.
@@ -197,7 +197,7 @@ func (t *Tx) keepSigningKeys(ctx context.Context, e *Ended, present Credentials,
 }
 
 // keepAudit appends the entries of the audit log that were added since the backup.
-func (t *Tx) keepAudit(ctx context.Context, e *Ended, present []parley.AuditEntry) error {
+func (t *Tx) keepAudit(ctx context.Context, e *Ended, present []AuditEntry) error {
 	var last, newest int64
 	if err := t.row(`SELECT coalesce(max(seq), 0), coalesce(max(at), 0) FROM audit`, nil, &last, &newest); err != nil {
 		return err

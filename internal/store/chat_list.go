@@ -130,11 +130,11 @@ func (r Reader) LinksOf(ctx context.Context, contact parley.ContactID, limit int
 }
 
 // SendersOf returns who sent messages from the console, by the bare ids of the messages.
-func (r Reader) SendersOf(ctx context.Context, ids []parley.MessageID) (map[parley.MessageID]parley.Actor, error) {
-	senders := map[parley.MessageID]parley.Actor{}
-	_, err := listIn(r.with(ctx), `SELECT object, actor_kind, actor, actor_name, role FROM audit WHERE action = '`+parley.AuditSend+
+func (r Reader) SendersOf(ctx context.Context, ids []parley.MessageID) (map[parley.MessageID]Actor, error) {
+	senders := map[parley.MessageID]Actor{}
+	_, err := listIn(r.with(ctx), `SELECT object, actor_kind, actor, actor_name, role FROM audit WHERE action = '`+AuditSend+
 		`' AND object IN `, ``, nil, texts(ids), func(row scanner) (id parley.MessageID, err error) {
-		var a parley.Actor
+		var a Actor
 		if err = row.Scan(&id, &a.Kind, &a.ID, &a.Name, &a.Role); err == nil {
 			senders[id] = a
 		}

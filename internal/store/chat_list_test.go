@@ -162,19 +162,19 @@ var chatListTests = map[string]func(*env){
 		e.add(&m)
 		e.tx(func(tx *store.Tx) error { return tx.SetReaction(e.Context(), main, m.Ref(), ann, "👍") })
 		e.tx(func(tx *store.Tx) error { return tx.SetReaction(e.Context(), main, m.Ref(), "", "🙏") })
-		by := parley.Actor{Kind: parley.ActorSession, ID: "ses_1", Name: "Ayu", Role: parley.Support}
+		by := store.Actor{Kind: store.ActorSession, ID: "ses_1", Name: "Ayu", Role: parley.Support}
 		e.tx(func(tx *store.Tx) error {
-			return tx.AddAudit(e.Context(), parley.AuditEntry{At: start, Actor: by, Action: parley.AuditSend, Object: "A1"})
+			return tx.AddAudit(e.Context(), store.AuditEntry{At: start, Actor: by, Action: store.AuditSend, Object: "A1"})
 		})
 		e.tx(func(tx *store.Tx) error {
-			return tx.AddAudit(e.Context(), parley.AuditEntry{At: start, Actor: parley.Actor{Name: "Budi"}, Action: "message.delete", Object: "A1"})
+			return tx.AddAudit(e.Context(), store.AuditEntry{At: start, Actor: store.Actor{Name: "Budi"}, Action: "message.delete", Object: "A1"})
 		})
 		ms, _, _, err := e.store.HistoryAt(e.Context(), main, ann, 0, 1)
 		e.must(err)
 		e.same("reactions", []any{ms[0].Reactions, ms[0].OwnReaction}, []any{[]string{"🙏", "👍"}, "🙏"})
 		senders, err := e.store.SendersOf(e.Context(), []parley.MessageID{"A1", "A2"})
 		e.must(err)
-		e.same("senders", senders, map[parley.MessageID]parley.Actor{"A1": by})
+		e.same("senders", senders, map[parley.MessageID]store.Actor{"A1": by})
 	},
 
 	"the login links of a contact": func(e *env) {

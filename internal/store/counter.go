@@ -6,11 +6,69 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"parley"
 	"parley/internal/store/sqldb"
 )
+
+// Counter names something that is counted, by the minute. The names are stored and must not change.
+type Counter string
+
+const (
+	CountSent           Counter = "sent"
+	CountDelivered      Counter = "delivered"
+	CountRead           Counter = "read"
+	CountFailed         Counter = "failed"
+	CountReceived       Counter = "received"
+	CountCodes          Counter = "codes" // one-time codes that were requested
+	CountCodesDelivered Counter = "codes_delivered"
+	CountLinks          Counter = "links"    // login links that were requested
+	CountApproved       Counter = "approved" // codes and links
+	CountWebhookDone    Counter = "webhook_delivered"
+	CountWebhookFailed  Counter = "webhook_failed"
+	// CountAttemptFailed counts failed attempts to deliver to a webhook. The successful ones are CountWebhookDone.
+	CountAttemptFailed Counter = "webhook_attempt_failed"
+	// How long messages and attempts took, counted in buckets: see [Counter.Bucket].
+	CountToSent      Counter = "to_sent"
+	CountToDelivered Counter = "to_delivered"
+	CountWebhookTook Counter = "webhook_took"
+)
+
+// CountFailedFor counts the failed messages with one reason.
+func CountFailedFor(reason parley.FailureCode) Counter { return CountFailed + "_" + Counter(reason) }
+
+// CounterQuery selects counters in steps of time.
+type CounterQuery struct {
+	Channel parley.ChannelCode // empty: all together
+	Webhook parley.WebhookID   // empty: all together
+	From    time.Time          // a multiple of Step
+	Step    time.Duration      // in minutes, or in hours
+}
+
+// TimeBounds are the upper bounds of the buckets that times are counted in. What took longer is in a last one.
+var TimeBounds = []time.Duration{
+	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
+	500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute,
+	5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 24 * time.Hour,
+}
+
+// Bucket names the bucket of a time: "to_sent_250" counts what took over 100 and at most 250 milliseconds.
+func (c Counter) Bucket(took time.Duration) Counter {
+	for _, bound := range TimeBounds {
+		if took <= bound {
+			return c + "_" + Counter(strconv.FormatInt(bound.Milliseconds(), 10))
+		}
+	}
+	return c + "_more"
+}
+
+// ChannelActivity is what happened on a channel of late.
+type ChannelActivity struct {
+	Sent, Failed            int64     // since a time
+	ReceivedAt, ConfirmedAt time.Time // when it last got a message, and last had one confirmed; zero: never
+}
 
 // Counters are per minute and per hour, for each channel and for all together. They are written in the transaction that
 // they count. Minutes are stored for two days, hours for 35.
@@ -22,7 +80,7 @@ const (
 // countKey is a row of the counters of one minute.
 type countKey struct {
 	channel int64 // 0: all channels
-	what    parley.Counter
+	what    Counter
 	webhook parley.WebhookID // empty: not about a webhook
 }
 
@@ -38,7 +96,7 @@ type counting struct {
 	events              bool // events were added
 }
 
-func (c *counting) add(channel int64, what parley.Counter, webhook parley.WebhookID, n int64) {
+func (c *counting) add(channel int64, what Counter, webhook parley.WebhookID, n int64) {
 	if c.counts == nil {
 		c.counts = map[countKey]int64{}
 	}
@@ -136,7 +194,7 @@ const (
 )
 
 // countTime counts how long something took.
-func (t *Tx) countTime(channel int64, what parley.Counter, webhook parley.WebhookID, took time.Duration) {
+func (t *Tx) countTime(channel int64, what Counter, webhook parley.WebhookID, took time.Duration) {
 	if took >= 0 {
 		t.counting.add(channel, what.Bucket(took), webhook, 1)
 	}
@@ -144,14 +202,14 @@ func (t *Tx) countTime(channel int64, what parley.Counter, webhook parley.Webhoo
 
 // countAttempt counts an attempt to deliver to a webhook, and the delivery if it has finished.
 func (t *Tx) countAttempt(channel int64, d *parley.Delivery) {
-	t.countTime(channel, parley.CountWebhookTook, d.Webhook, d.Took)
+	t.countTime(channel, CountWebhookTook, d.Webhook, d.Took)
 	if d.State == parley.DeliveryDone {
-		t.counting.add(channel, parley.CountWebhookDone, d.Webhook, 1)
+		t.counting.add(channel, CountWebhookDone, d.Webhook, 1)
 		return
 	}
-	t.counting.add(channel, parley.CountAttemptFailed, d.Webhook, 1)
+	t.counting.add(channel, CountAttemptFailed, d.Webhook, 1)
 	if d.State == parley.DeliveryFailed {
-		t.counting.add(channel, parley.CountWebhookFailed, d.Webhook, 1)
+		t.counting.add(channel, CountWebhookFailed, d.Webhook, 1)
 	}
 }
 
@@ -162,7 +220,7 @@ func (t *Tx) CountSendTimes(_ context.Context, code parley.ChannelCode, took []t
 		return err
 	}
 	for _, d := range took {
-		t.countTime(channel, parley.CountToSent, "", d)
+		t.countTime(channel, CountToSent, "", d)
 	}
 	return nil
 }
@@ -175,24 +233,24 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, why parley.FailureCo
 		}
 		switch to {
 		case parley.Sent:
-			t.counting.add(s.channel, parley.CountSent, "", 1)
+			t.counting.add(s.channel, CountSent, "", 1)
 		case parley.Delivered:
-			t.counting.add(s.channel, parley.CountDelivered, "", 1)
+			t.counting.add(s.channel, CountDelivered, "", 1)
 			if s.secret {
-				t.counting.add(s.channel, parley.CountCodesDelivered, "", 1)
+				t.counting.add(s.channel, CountCodesDelivered, "", 1)
 			}
 			if s.created != 0 {
-				t.countTime(s.channel, parley.CountToDelivered, "", at.Sub(moment(s.created)))
+				t.countTime(s.channel, CountToDelivered, "", at.Sub(moment(s.created)))
 			}
 		case parley.Read:
 			if !s.fromMe { // read by the channel
 				continue
 			}
-			t.counting.add(s.channel, parley.CountRead, "", 1)
+			t.counting.add(s.channel, CountRead, "", 1)
 		case parley.Failed:
-			t.counting.add(s.channel, parley.CountFailed, "", 1)
+			t.counting.add(s.channel, CountFailed, "", 1)
 			if why != "" {
-				t.counting.add(s.channel, parley.CountFailedFor(why), "", 1)
+				t.counting.add(s.channel, CountFailedFor(why), "", 1)
 			}
 			continue
 		default:
@@ -203,15 +261,15 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, why parley.FailureCo
 }
 
 // Counters sums the counters since a time, over all channels.
-func (r Reader) Counters(ctx context.Context, since time.Time) (map[parley.Counter]int64, error) {
+func (r Reader) Counters(ctx context.Context, since time.Time) (map[Counter]int64, error) {
 	// Whole hours, and the minutes before the first of them.
 	hour := (since.Unix() + 3599) / 3600
-	sums := map[parley.Counter]int64{}
+	sums := map[Counter]int64{}
 	err := each(r.with(ctx), `SELECT what, sum(n) FROM (
 		SELECT what, n FROM counter_hour WHERE channel = 0 AND hour >= $1
 		UNION ALL SELECT what, n FROM counter_minute WHERE channel = 0 AND minute >= $2 AND minute < $3) AS all_counts GROUP BY what`,
 		[]any{hour, since.Unix() / 60, 60 * hour}, func(row scanner) error {
-			var what parley.Counter
+			var what Counter
 			var n int64
 			err := row.Scan(&what, &n)
 			sums[what] = n
@@ -221,20 +279,20 @@ func (r Reader) Counters(ctx context.Context, since time.Time) (map[parley.Count
 }
 
 // WebhookCounters sums the counters of each webhook since a time.
-func (r Reader) WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[parley.Counter]int64, error) {
+func (r Reader) WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[Counter]int64, error) {
 	hour := (since.Unix() + 3599) / 3600
-	sums := map[parley.WebhookID]map[parley.Counter]int64{}
+	sums := map[parley.WebhookID]map[Counter]int64{}
 	err := each(r.with(ctx), `SELECT webhook, what, sum(n) FROM (
 		SELECT webhook, what, n FROM counter_hour WHERE channel = 0 AND hour >= $1 AND webhook <> ''
 		UNION ALL SELECT webhook, what, n FROM counter_minute WHERE channel = 0 AND minute >= $2 AND minute < $3 AND webhook <> '')
 		AS all_counts GROUP BY webhook, what`,
 		[]any{hour, since.Unix() / 60, 60 * hour}, func(row scanner) error {
 			var webhook parley.WebhookID
-			var what parley.Counter
+			var what Counter
 			var n int64
 			err := row.Scan(&webhook, &what, &n)
 			if sums[webhook] == nil {
-				sums[webhook] = map[parley.Counter]int64{}
+				sums[webhook] = map[Counter]int64{}
 			}
 			sums[webhook][what] = n
 			return err
@@ -243,7 +301,7 @@ func (r Reader) WebhookCounters(ctx context.Context, since time.Time) (map[parle
 }
 
 // CounterSteps sums the counters of each step of time since q.From. Steps are numbered from 0.
-func (r Reader) CounterSteps(ctx context.Context, q parley.CounterQuery) (map[int64]map[parley.Counter]int64, error) {
+func (r Reader) CounterSteps(ctx context.Context, q CounterQuery) (map[int64]map[Counter]int64, error) {
 	table, unit, seconds := "counter_minute", "minute", int64(60)
 	if q.Step >= time.Hour {
 		table, unit, seconds = "counter_hour", "hour", 3600
@@ -258,14 +316,14 @@ func (r Reader) CounterSteps(ctx context.Context, q parley.CounterQuery) (map[in
 		args = append(args, string(q.Webhook))
 		webhook = fmt.Sprintf(" AND webhook = $%d", len(args))
 	}
-	steps := map[int64]map[parley.Counter]int64{}
+	steps := map[int64]map[Counter]int64{}
 	err := each(r.with(ctx), `SELECT (`+unit+` - $1) / $2 AS step, what, sum(n) FROM `+table+`
 		WHERE channel = `+channel+` AND `+unit+` >= $1`+webhook+` GROUP BY 1, 2`, args, func(row scanner) error {
 		var step, n int64
-		var what parley.Counter
+		var what Counter
 		err := row.Scan(&step, &what, &n)
 		if steps[step] == nil {
-			steps[step] = map[parley.Counter]int64{}
+			steps[step] = map[Counter]int64{}
 		}
 		steps[step][what] = n
 		return err
@@ -288,15 +346,15 @@ func (r Reader) PendingByChannel(ctx context.Context) (map[parley.ChannelCode]in
 }
 
 // CountersByMinute reads the counters of each minute since a time, over all channels. Minutes are counted from 1970.
-func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error) {
-	minutes := map[int64]map[parley.Counter]int64{}
+func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[Counter]int64, error) {
+	minutes := map[int64]map[Counter]int64{}
 	err := each(r.with(ctx), `SELECT minute, what, sum(n) FROM counter_minute WHERE channel = 0 AND minute >= $1 GROUP BY minute, what`,
 		[]any{since.Unix() / 60}, func(row scanner) error {
 			var minute, n int64
-			var what parley.Counter
+			var what Counter
 			err := row.Scan(&minute, &what, &n)
 			if minutes[minute] == nil {
-				minutes[minute] = map[parley.Counter]int64{}
+				minutes[minute] = map[Counter]int64{}
 			}
 			minutes[minute][what] = n
 			return err
@@ -307,15 +365,15 @@ func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int6
 // ChannelActivity reads the recent activity of channels.
 func (r Reader) ChannelActivity(
 	ctx context.Context, since time.Time, codes []parley.ChannelCode,
-) (map[parley.ChannelCode]parley.ChannelActivity, error) {
-	all := map[parley.ChannelCode]parley.ChannelActivity{}
+) (map[parley.ChannelCode]ChannelActivity, error) {
+	all := map[parley.ChannelCode]ChannelActivity{}
 	_, err := listIn(r.with(ctx), `SELECT code, last_received_at, last_confirmed_at,
 		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $2), 0),
 		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $3), 0)
-		FROM channel WHERE code IN `, ``, []any{since.Unix() / 3600, string(parley.CountSent), string(parley.CountFailed)}, texts(codes),
+		FROM channel WHERE code IN `, ``, []any{since.Unix() / 3600, string(CountSent), string(CountFailed)}, texts(codes),
 		func(row scanner) (struct{}, error) {
 			var code parley.ChannelCode
-			var a parley.ChannelActivity
+			var a ChannelActivity
 			var received, confirmed int64
 			err := row.Scan(&code, &received, &confirmed, &a.Sent, &a.Failed)
 			a.ReceivedAt, a.ConfirmedAt = moment(received), moment(confirmed)

@@ -21,9 +21,9 @@ var counterTests = map[string]func(*env){
 		for _, step := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour} {
 			from := time.Now().Truncate(step).Add(-3 * step)
 			for channel, want := range map[parley.ChannelCode]int64{"": 1, main: 1, "other": 0} {
-				steps, err := e.store.CounterSteps(e.Context(), parley.CounterQuery{Channel: channel, From: from, Step: step})
+				steps, err := e.store.CounterSteps(e.Context(), store.CounterQuery{Channel: channel, From: from, Step: step})
 				e.must(err)
-				total := map[parley.Counter]int64{}
+				total := map[store.Counter]int64{}
 				for i, counts := range steps {
 					if i < 3 || i > 4 { // 4: a step began meanwhile
 						e.Errorf("step %d of %s", i, step)
@@ -32,9 +32,9 @@ var counterTests = map[string]func(*env){
 						total[what] += n
 					}
 				}
-				e.same("sent", total[parley.CountSent], want)
-				e.same("failed", total[parley.CountFailed], want)
-				e.same("blocked", total[parley.CountFailedFor(parley.Blocked)], want)
+				e.same("sent", total[store.CountSent], want)
+				e.same("failed", total[store.CountFailed], want)
+				e.same("blocked", total[store.CountFailedFor(parley.Blocked)], want)
 			}
 		}
 	},
@@ -47,11 +47,11 @@ var counterTests = map[string]func(*env){
 		e.becomes(finished(done, parley.DeliveryDone, start), waits)
 		counts, err := e.store.WebhookCounters(e.Context(), time.Now().Add(-time.Hour))
 		e.must(err)
-		e.same("counters", counts, map[parley.WebhookID]map[parley.Counter]int64{hook: {
-			parley.CountWebhookDone: 1, parley.CountAttemptFailed: 1,
-			parley.CountWebhookTook.Bucket(30 * time.Millisecond): 1, parley.CountWebhookTook.Bucket(3 * time.Second): 1}})
+		e.same("counters", counts, map[parley.WebhookID]map[store.Counter]int64{hook: {
+			store.CountWebhookDone: 1, store.CountAttemptFailed: 1,
+			store.CountWebhookTook.Bucket(30 * time.Millisecond): 1, store.CountWebhookTook.Bucket(3 * time.Second): 1}})
 		steps, err := e.store.CounterSteps(e.Context(),
-			parley.CounterQuery{Webhook: "whk_other", From: time.Now().Truncate(time.Hour), Step: time.Hour})
+			store.CounterQuery{Webhook: "whk_other", From: time.Now().Truncate(time.Hour), Step: time.Hour})
 		e.must(err)
 		e.same("of another webhook", len(steps), 0)
 	},

@@ -96,10 +96,10 @@ func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	}
 	switch e.Type {
 	case parley.MessageReceived:
-		t.counting.add(channel, parley.CountReceived, "", 1)
+		t.counting.add(channel, CountReceived, "", 1)
 		later(&t.counting.received, channel, millis(e.At))
 	case parley.OTPApproved:
-		t.counting.add(channel, parley.CountApproved, "", 1)
+		t.counting.add(channel, CountApproved, "", 1)
 	}
 	if err := t.beginEvents(); err != nil {
 		return err

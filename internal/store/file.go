@@ -135,7 +135,7 @@ func (r Reader) MayStore(ctx context.Context, channel parley.ChannelCode, size i
 // CountInbound adds a file that came in to what a chat and its channel got from contacts that never got a message from us. It
 // returns why the file is over a limit, in which case it is not counted; empty: it is not.
 func (t *Tx) CountInbound(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, size int64, at time.Time,
-	limits parley.StorageLimits) (reason string, err error) {
+	limits StorageLimits) (reason string, err error) {
 	row, reason, err := t.inboundOver(ctx, channel, chat, size, at, limits)
 	if err != nil || reason != "" || row == 0 {
 		return reason, err
@@ -145,14 +145,14 @@ func (t *Tx) CountInbound(ctx context.Context, channel parley.ChannelCode, chat 
 
 // InboundOver returns why a file of a size that comes in would be over a limit; empty: it would not.
 func (r Reader) InboundOver(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, size int64, at time.Time,
-	limits parley.StorageLimits) (reason string, err error) {
+	limits StorageLimits) (reason string, err error) {
 	_, reason, err = r.inboundOver(ctx, channel, chat, size, at, limits)
 	return reason, err
 }
 
 // inboundOver also returns the row of the chat; zero: no limit applies to it.
 func (r Reader) inboundOver(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, size int64, at time.Time,
-	limits parley.StorageLimits) (row int64, reason string, err error) {
+	limits StorageLimits) (row int64, reason string, err error) {
 	r = r.with(ctx)
 	if limits.PerContact == 0 && limits.PerChannel == 0 {
 		return 0, "", ctx.Err()

@@ -58,7 +58,7 @@ var fileTests = map[string]func(*env){
 
 	"files of contacts who never got a message count": func(e *env) {
 		const mib = 1 << 20
-		limits := parley.StorageLimits{PerContact: 10 * mib, PerChannel: 15 * mib}
+		limits := store.StorageLimits{PerContact: 10 * mib, PerChannel: 15 * mib}
 		in, out := incoming("A1"), outgoing("A2")
 		in.Chat, out.Chat, out.Status = ann, bob, parley.Sent
 		other := incoming("A3")

@@ -163,7 +163,7 @@ func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
 		return nil, err
 	}
 	if row.secret {
-		t.counting.add(channel, parley.CountCodes, "", 1)
+		t.counting.add(channel, CountCodes, "", 1)
 	}
 	return row.appendNew(append(make([]any, 0, len(messageTable)), channel, nil, nil)), nil
 }

@@ -45,7 +45,7 @@ var restTests = map[string]func(*env){
 		since := now.Add(-time.Hour)
 		sums, err := e.store.Counters(e.Context(), since)
 		e.must(err)
-		e.same("sum", sums[parley.CountSent], int64(1))
+		e.same("sum", sums[store.CountSent], int64(1))
 		minutes, err := e.store.CountersByMinute(e.Context(), since)
 		e.must(err)
 		e.same("minutes", len(minutes), 1)
