@@ -38,27 +38,34 @@ func (n *liveNetwork) Open(ctx context.Context, c parley.Channel, sink network.S
 	return n.Network.Open(ctx, c, sink)
 }
 
-// addLive adds a channel on a real network.
-func (e *env) addLive(code parley.ChannelCode) *liveNetwork {
+// newLive makes an API with a real network, before any channel is served.
+func newLive(t *testing.T) (*env, *liveNetwork) {
+	t.Helper()
+	live := &liveNetwork{}
+	e := newEnv(t, func(c *Config) {
+		live.Network = must(sandbox.Open(t.Context(), filepath.Join(t.TempDir(), "live.db"), nil, c.Log))(t)
+		t.Cleanup(func() { live.Network.Close() })
+		c.Gateway.Drivers[parley.WhatsApp] = live
+	})
+	return e, live
+}
+
+// addLive adds a channel on the real network.
+func (e *env) addLive(code parley.ChannelCode) {
 	e.t.Helper()
-	phones := must(sandbox.Open(e.t.Context(), filepath.Join(e.t.TempDir(), "live.db"), nil, e.config.Log))(e.t)
-	e.t.Cleanup(func() { phones.Close() })
-	live := &liveNetwork{Network: phones}
-	e.config.Gateway.Drivers[parley.WhatsApp] = live
 	must(e.config.Gateway.CreateChannel(e.t.Context(), parley.Channel{Code: code, Network: parley.WhatsApp,
 		Settings: parley.ChannelSettings{Pace: new(parley.Duration)}}))(e.t)
 	e.waitWorking(code)
-	return live
 }
 
 // TestSandboxNeverStandsIn draws a channel 1,000 times at every endpoint that chooses one, beside a live channel in several
 // states. The sandbox channels get nothing, although they exchanged messages with some of the contacts last.
 func TestSandboxNeverStandsIn(t *testing.T) {
-	e := newEnv(t)
+	e, live := newLive(t)
 	for i := range 20 { // a pool prefers the channel that a contact talked to last
 		e.call("POST", "/api/send-message/text", e.main, m{"contact_id": drawn(500*i + 1), "message": "from the sandbox"}).want(t, 200)
 	}
-	live := e.addLive("live")
+	e.addLive("live")
 	before := e.newestOfSandbox()
 	become := func(status parley.ChannelStatus) {
 		if err := live.sink(t.Context(), network.State{Status: status}); err != nil {
@@ -107,7 +114,7 @@ func TestSandboxNeverStandsIn(t *testing.T) {
 // TestSandboxTicketApprovesNoRealLink taps pages of simulated phones with all that a stranger may have: a ticket of the sandbox, and
 // the text and the id of a link to a real channel for the same contact.
 func TestSandboxTicketApprovesNoRealLink(t *testing.T) {
-	e := newEnv(t)
+	e, _ := newLive(t)
 	e.addLive("live")
 	body := m{"contact_id": ayu, "expires": 300}
 	tap := func(ticket, text string) reply {

@@ -96,7 +96,8 @@ func (b *bench) start() {
 	b.config = gateway.Config{
 		Clock: func() time.Time { return time.Now().Add(ahead) },
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: live{b.driver}},
+		Drivers: map[parley.NetworkName]network.Driver{
+			parley.Sandbox: b.driver, parley.WhatsApp: live{b.driver}, "modest": modest{b.driver}},
 		Keyring: b.keyring, LoginLinks: b.links, EventRetention: b.eventLife, Limits: b.limits,
 	}
 	b.g = gateway.New(b.config)

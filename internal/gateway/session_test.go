@@ -21,7 +21,6 @@ func (modest) Info() network.Info {
 func TestUnsupported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.g.Drivers["modest"] = modest{b.driver}
 		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "small", Network: "modest"}); err != nil {
 			t.Fatal(err)
 		}

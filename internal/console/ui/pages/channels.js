@@ -62,7 +62,7 @@ export default function Page() {
       ${(meta || load.error) && html`<${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code}
         rowHref=${(row) => href(`/channels/${row.code}`)}
       selection=${hasRole('operator') ? picked : undefined} sort=${order} onSort=${onSort}
-        columns=${columns(results, rows?.some((row) => row.labels.length), meta && Object.values(meta.networks).filter(Boolean).length > 1)}
+        columns=${columns(results, rows?.some((row) => row.labels.length), Object.values(meta?.networks || {}).filter(Boolean).length > 1)}
         empty=${empty} />`}</div>
     <${Pages} rows=${rows} meta=${meta} cursor=${cursor} about=${JSON.stringify(asked)} />
     <${Deletions} of=${all} />
