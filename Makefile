@@ -61,7 +61,7 @@ race race-all: export PARLEY_REQUESTS=250
 # Without it every program that ends waits a second.
 race race-all: export GORACE=atexit_sleep_ms=0
 RACE := $(RUNTESTS) $(LIMIT) -shuffle=on -p 3 -race $(UNRACED)
-CALM := TestHostileRequests|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestDetailedSticker|TestPlainWords|TestConvertedSticker|TestOpenAPIIsValid|TestVoice$$|TestRecorded
+CALM := TestHostileRequests|TestGlossary|TestEncodeWebP|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestDetailedSticker|TestPlainWords|TestConvertedSticker|TestOpenAPIIsValid|TestVoice$$|TestRecorded
 NO_CC := @echo "make: no C compiler: no tests under the race detector"
 # Four packages send one request after the other to a whole server. Of these, race runs the tests in which several things happen
 # at once, and race-all the others too: they take as long as all other packages together.
