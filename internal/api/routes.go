@@ -2,11 +2,11 @@ package api
 
 import (
 	"net/http"
-	"parley/internal/store"
 	"slices"
 	"strings"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // row is one line of the table of routes: all that is declared of an endpoint.

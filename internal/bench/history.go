@@ -23,19 +23,7 @@ const (
 func measureHistory(ctx context.Context, o options, t *table) error {
 	const short, long = "6281200000001", "6281200000002"
 	return inTempDir(func(data string) error {
-		tokens := map[string]string{}
-		err := withParley(ctx, o, data, func(p *process) error {
-			for _, code := range []string{shortChannel, wideChannel} {
-				var token channelState
-				err := errors.Join(p.call("POST", "/api/manage/channels", map[string]string{"code": code, "network": "sandbox"}, nil),
-					p.call("POST", "/api/manage/tokens", map[string]string{"kind": "channel", "channel": code}, &token))
-				if err != nil {
-					return err
-				}
-				tokens[code] = token.Data.Token
-			}
-			return nil
-		})
+		tokens, err := createChannels(ctx, o, data, shortChannel, wideChannel)
 		if err != nil {
 			return err
 		}
@@ -155,6 +143,23 @@ func oldest(ctx context.Context, data string, contact parley.ContactID, channels
 	return ids, nil
 }
 
+// createChannels creates sandbox channels in a data directory, and returns a token of each.
+func createChannels(ctx context.Context, o options, data string, codes ...string) (map[string]string, error) {
+	tokens := map[string]string{}
+	return tokens, withParley(ctx, o, data, func(p *process) error {
+		for _, code := range codes {
+			var token channelState
+			err := errors.Join(p.call("POST", "/api/manage/channels", map[string]string{"code": code, "network": "sandbox"}, nil),
+				p.call("POST", "/api/manage/tokens", map[string]string{"kind": "channel", "channel": code}, &token))
+			if err != nil {
+				return err
+			}
+			tokens[code] = token.Data.Token
+		}
+		return nil
+	})
+}
+
 // seed adds messages to chats of a channel, directly in the database.
 func seed(ctx context.Context, data string, channel parley.ChannelCode, chats map[string]int) error {
 	db, err := store.Open(ctx, data+"/parley.db")
@@ -189,19 +194,7 @@ func measureDeletions(ctx context.Context, o options, t *table) error {
 	const small, large = "small", "large"
 	sizes := map[parley.ChannelCode]int{small: 2000, large: o.messages / 2}
 	return inTempDir(func(data string) error {
-		tokens := map[string]string{}
-		err := withParley(ctx, o, data, func(p *process) error {
-			for _, code := range []string{small, large} {
-				var token channelState
-				err := errors.Join(p.call("POST", "/api/manage/channels", map[string]string{"code": code, "network": "sandbox"}, nil),
-					p.call("POST", "/api/manage/tokens", map[string]string{"kind": "channel", "channel": code}, &token))
-				if err != nil {
-					return err
-				}
-				tokens[code] = token.Data.Token
-			}
-			return nil
-		})
+		tokens, err := createChannels(ctx, o, data, small, large)
 		if err != nil {
 			return err
 		}

@@ -3,10 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"parley/internal/otp/rule"
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 )
 
 // Attacks reports recent attacks on one-time codes.

@@ -2,16 +2,15 @@ package otp
 
 import (
 	"bytes"
+	crand "crypto/rand"
 	"fmt"
-	"parley/internal/otp/rule"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	crand "crypto/rand"
-
 	"parley"
+	"parley/internal/otp/rule"
 )
 
 func TestAlphabets(t *testing.T) {

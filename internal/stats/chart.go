@@ -2,11 +2,11 @@ package stats
 
 import (
 	"context"
-	"parley/internal/store"
 	"strings"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // Span is how far back a chart goes, in steps that counters exist for. No chart has more than 180 points.

@@ -2,11 +2,11 @@ package stats
 
 import (
 	"context"
-	"parley/internal/store"
 	"testing"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // steps is a store with the same counters in some steps.

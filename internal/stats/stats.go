@@ -8,11 +8,11 @@ package stats
 
 import (
 	"context"
-	"parley/internal/store"
 	"strconv"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // Day is how far back a report goes.

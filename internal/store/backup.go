@@ -3,10 +3,10 @@ package store
 import (
 	"context"
 	"errors"
-	"parley"
 	"slices"
 	"time"
 
+	"parley"
 	"parley/internal/store/sqldb"
 )
 

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"parley/internal/otp/rule"
 	"slices"
 	"strconv"
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 )
 
 const (

@@ -2,11 +2,11 @@ package store
 
 import (
 	"context"
-	"parley/internal/otp/rule"
 	"strings"
 	"time"
 
 	"parley"
+	"parley/internal/otp/rule"
 )
 
 // KnowsContact reports whether a contact is known to a channel. A message with a priority is a code, or a reply to a
