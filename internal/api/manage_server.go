@@ -287,8 +287,9 @@ func (s *server) streamBackup(ctx context.Context, _ *request) (response, error)
 	}
 	out, in := io.Pipe()
 	go func() { // ends with the backup, or when the response is closed
-		defer s.backup.Unlock()
-		in.CloseWithError(s.config.Program.WriteBackup(ctx, in))
+		err := s.config.Program.WriteBackup(ctx, in)
+		s.backup.Unlock() // first: whoever has read to the end may ask again
+		in.CloseWithError(err)
 	}()
 	buffered := bufio.NewReaderSize(out, 64<<10)
 	if _, err := buffered.Peek(1); err != nil { // before the first byte, an error can still be returned
