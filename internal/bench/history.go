@@ -32,7 +32,7 @@ func measureHistory(ctx context.Context, o options, t *table) error {
 			wide[fmt.Sprint(6281300000000+i)] = 1
 		}
 		if err := errors.Join(seed(ctx, data, "demo", map[string]int{short: 1000, long: o.messages}),
-			seed(ctx, data, shortChannel, map[string]int{long: 1000}), seed(ctx, data, wideChannel, wide)); err != nil {
+			seed(ctx, data, shortChannel, map[string]int{long: 1000}), seedApart(ctx, data, wideChannel, wide, 20*time.Second)); err != nil {
 			return err
 		}
 		ids, err := oldest(ctx, data, parley.ContactOf(long), shortChannel, "demo")
@@ -82,7 +82,7 @@ func compareReplies(o options, t *table, p *process, contact parley.ContactID, i
 		}))
 }
 
-// compareChats compares the last page of a list of many chats with the first one. With an offset it steps over an index.
+// compareChats compares the last page of a list of many chats with the first one, by offset and by cursor.
 func compareChats(o options, t *table, p *process, token string) error {
 	const path = "/api/chat?limit=50"
 	deep := fmt.Sprintf("%s&offset=%d", path, wideChats-100)
@@ -96,15 +96,13 @@ func compareChats(o options, t *table, p *process, token string) error {
 	if err := user.call("GET", deep, nil, &page); err != nil {
 		return err
 	}
-	l, err := drive(p.addr, 1, [][]byte{get(deep, token)}, `"per_page":50`, o.slice)
-	if err != nil {
-		return err
+	for _, by := range [][2]string{{"offset", deep}, {"cursor", path + "&cursor=" + page.Meta.Next}} {
+		what := fmt.Sprintf("GET /api/chat by %s, the last page of %d chats against the first", by[0], wideChats)
+		if err := compare(o, t, p, what, `"per_page":50`, func(i int) []byte { return get([]string{path, by[1]}[i], token) }); err != nil {
+			return err
+		}
 	}
-	t.note(fmt.Sprintf("GET /api/chat, offset %d", wideChats-100), fmt.Sprintf("%.1f ms", ms(quantile(l.latencies, 0.5))))
-	what := fmt.Sprintf("GET /api/chat by cursor, the last page of %d chats against the first", wideChats)
-	return compare(o, t, p, what, `"per_page":50`, func(i int) []byte {
-		return get(path+[]string{"", "&cursor=" + page.Meta.Next}[i], token)
-	})
+	return nil
 }
 
 // compare measures two requests, of which the second may take three times as long as the first.
@@ -162,6 +160,11 @@ func createChannels(ctx context.Context, o options, data string, codes ...string
 
 // seed adds messages to chats of a channel, directly in the database.
 func seed(ctx context.Context, data string, channel parley.ChannelCode, chats map[string]int) error {
+	return seedApart(ctx, data, channel, chats, 0)
+}
+
+// seedApart leaves a time between the messages, of which the last is of now.
+func seedApart(ctx context.Context, data string, channel parley.ChannelCode, chats map[string]int, apart time.Duration) error {
 	db, err := store.Open(ctx, data+"/parley.db")
 	if err != nil {
 		return err
@@ -171,12 +174,14 @@ func seed(ctx context.Context, data string, channel parley.ChannelCode, chats ma
 	for number, count := range chats {
 		numbers = append(numbers, slices.Repeat([]string{number}, count)...)
 	}
+	at := time.Now().Add(-time.Duration(len(numbers)) * apart)
 	for some := range slices.Chunk(numbers, 10_000) {
 		if err := db.Tx(ctx, func(tx *store.Tx) error {
 			for i, number := range some {
 				m := parley.Message{Channel: channel, Chat: parley.ContactOf(number), ID: parley.MessageID(rand.Text()), FromMe: i%2 == 0,
 					Content: parley.Text{Body: fmt.Sprintf("Message number %d of a long conversation.", i)},
-					Status:  parley.Delivered, CreatedAt: time.Now()}
+					Status:  parley.Delivered, CreatedAt: at}
+				at = at.Add(apart)
 				if err := tx.AddMessage(ctx, &m); err != nil {
 					return err
 				}

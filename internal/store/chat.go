@@ -21,7 +21,7 @@ const (
 const minute = 60_000 // milliseconds
 
 // Chats lists a channel's chats, newest first, and returns their number. A page begins after a cursor, which costs the same anywhere
-// in the list, or after an offset, which steps over that many entries of an index and reads no chat. next is the cursor for the next
+// in the list, or after an offset, which steps over entries of an index and reads no chat. next is the cursor for the next
 // page; zero: there is none.
 //
 // The index has the order of the minutes only. So a page is cut out of the whole minutes that it touches, sorted by the times of the
@@ -34,7 +34,7 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 	if err != nil || page.Offset >= total || page.Limit < 1 {
 		return nil, next, total, err
 	}
-	end, skip, err := r.firstMinute(id, page.Offset, after)
+	end, skip, err := r.firstMinute(id, page, total, after)
 	if err != nil {
 		return nil, next, total, err
 	}
@@ -44,8 +44,8 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 	if err != nil {
 		return nil, next, total, err
 	}
-	found, err := list(r, `SELECT id, `+chatColumns+` FROM chat WHERE channel = $1 AND last_at > 0 AND last_at >= $2 AND last_at < $3`,
-		[]any{id, startOfMinute(begin), end}, func(row scanner) (f foundChat, err error) {
+	found, err := list(r, `SELECT id, `+chatColumns+` FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3`,
+		[]any{id, max(startOfMinute(begin), 1), end}, func(row scanner) (f foundChat, err error) {
 			f.Chat, err = scanChat(&prefixed{row, []any{&f.id}})
 			return f, err
 		})
@@ -67,26 +67,28 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 	return chats, next, total, err
 }
 
-// firstMinute returns the end of the minute in which a page of chats begins, and how many chats of the page's minutes come before
-// it, at most.
-func (r Reader) firstMinute(channel, offset int64, after parley.ChatCursor) (end, skip int64, err error) {
-	const count = `SELECT count(*) FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3`
+// firstMinute returns the end of the minute in which a page of chats begins, and how many chats of this minute come before the page,
+// at most. It steps over the index from its nearer end.
+func (r Reader) firstMinute(channel int64, page parley.Page, total int64, after parley.ChatCursor) (end, skip int64, err error) {
 	if after != (parley.ChatCursor{}) {
 		end = startOfMinute(after.At) + minute
-		return end, skip, r.row(count, []any{channel, end - minute, end}, &skip)
+		return end, skip, r.row(`SELECT count(*) FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3`,
+			[]any{channel, end - minute, end}, &skip)
 	}
-	if offset == 0 {
+	if page.Offset == 0 {
 		return math.MaxInt64, 0, nil
 	}
-	var at, newer int64
-	err = r.optional(`SELECT last_at FROM chat WHERE channel = $1 AND last_at > 0 ORDER BY last_at DESC, id DESC LIMIT 1 OFFSET $2`,
-		[]any{channel, offset}, &at)
-	if err != nil {
+	query, steps := `SELECT last_at, id FROM chat WHERE channel = $1 AND last_at > 0 ORDER BY last_at DESC, id DESC LIMIT 1 OFFSET $2`, page.Offset
+	if oldest := total - 1 - page.Offset; oldest < steps {
+		query, steps = `SELECT last_at, id FROM chat WHERE channel = $1 AND last_at > 0 ORDER BY last_at, id LIMIT 1 OFFSET $2`, oldest
+	}
+	var at, id int64
+	if err = r.optional(query, []any{channel, steps}, &at, &id); err != nil {
 		return 0, 0, err
 	}
 	end = startOfMinute(at) + minute
-	err = r.row(count, []any{channel, end, int64(math.MaxInt64)}, &newer)
-	return end, max(offset-newer, 0), err
+	return end, skip, r.row(`SELECT count(*) FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3 AND (last_at > $2 OR id > $4)`,
+		[]any{channel, at, end, id}, &skip)
 }
 
 // foundChat is a chat with its id.
