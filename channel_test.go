@@ -24,7 +24,7 @@ func TestChannelAccepts(t *testing.T) {
 			}
 			continue
 		}
-		if CodeOf(err) != ChannelNotReady || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), string(status)) {
+		if ToCode(err) != ChannelNotReady || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), string(status)) {
 			t.Errorf("%s: %v; want the status and %q", status, err, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestChannelAllowList(t *testing.T) {
 		t.Error(err)
 	}
 	err := c.Accepts("6281234567891@c.us")
-	if CodeOf(err) != Forbidden || !strings.Contains(err.Error(), "parley channel allow demo 6281234567891") {
+	if ToCode(err) != Forbidden || !strings.Contains(err.Error(), "parley channel allow demo 6281234567891") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestInvalidFields(t *testing.T) {
 		t.Error("no field is wrong, and yet there is an error")
 	}
 	one := InvalidField("a", "a is wrong.")
-	if one.Message != "a is wrong." || CodeOf(one) != Invalid {
+	if one.Message != "a is wrong." || ToCode(one) != Invalid {
 		t.Errorf("got %+v", one)
 	}
 	fields := []FieldError{{"a", "a is wrong."}, {"b", "b is wrong."}}

@@ -259,8 +259,8 @@ func (Delete) Text() string     { return "" }
 func (Star) Text() string       { return "" }
 func (Archive) Text() string    { return "" }
 
-// MediaOf returns the file that a content carries, or nil.
-func MediaOf(c Content) *Media {
+// MediaIn returns the file that a content carries, or nil.
+func MediaIn(c Content) *Media {
 	switch c := c.(type) {
 	case Image:
 		return &c.Media

@@ -107,12 +107,12 @@ var ErrExists = errors.New("already exists")
 
 // IsUnauthenticated reports whether an error is about missing, invalid or expired credentials.
 func IsUnauthenticated(err error) bool {
-	code := CodeOf(err)
+	code := ToCode(err)
 	return code == Unauthenticated || code == TokenExpired
 }
 
-// CodeOf returns the code of err: Internal unless an [Error] is in its chain.
-func CodeOf(err error) Code {
+// ToCode returns the code of err: Internal unless an [Error] is in its chain.
+func ToCode(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}

@@ -83,7 +83,7 @@ func (c ContactID) Group() GroupID {
 	return GroupID(c)
 }
 
-func ContactOf(number string) ContactID { return ContactID(number + "@c.us") }
+func NewContactID(number string) ContactID { return ContactID(number + "@c.us") }
 
 func (c ContactID) Number() string {
 	number, _, _ := strings.Cut(string(c), "@")

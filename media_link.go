@@ -21,9 +21,9 @@ const (
 	mediaKeyLength = 32
 )
 
-// MediaIDOf is the id of the file that a message carries.
-func MediaIDOf(m *Message) MediaID {
-	f := MediaOf(m.Content)
+// NewMediaID is the id of the file that a message carries.
+func NewMediaID(m *Message) MediaID {
+	f := MediaIn(m.Content)
 	return MediaID(mediaPrefix + cmp.Or(f.ID, f.Key) + strconv.FormatInt(m.Seq, 36))
 }
 

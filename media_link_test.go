@@ -9,12 +9,12 @@ import (
 func TestMediaID(t *testing.T) {
 	const key = "5f2c1d8a90b34e6f7788990011223344"
 	m := Message{Seq: 71, Content: Image{Media: Media{Key: key}}}
-	id := MediaIDOf(&m)
+	id := NewMediaID(&m)
 	if got, seq, ok := id.Parse(); !ok || got != key || seq != 71 {
 		t.Errorf("%s is %s of %d", id, got, seq)
 	}
 	m.Content = Image{Media: Media{ID: "id" + key[2:], Key: key}}
-	if id := MediaIDOf(&m); !strings.Contains(string(id), "id"+key[2:]) {
+	if id := NewMediaID(&m); !strings.Contains(string(id), "id"+key[2:]) {
 		t.Errorf("the id of an inbound file changes when it arrives: %s", id)
 	}
 	for _, wrong := range []MediaID{"", "med_", "med_" + key, "med_" + key + "-1", "med_" + key + "0", "med_" + key + "01", "med_" + key + "Z",

@@ -110,7 +110,7 @@ type Endpoint string
 // DeliveryID names a delivery: "dlv_" and 16 hexadecimal digits of a number that the store chooses.
 type DeliveryID string
 
-func DeliveryIDOf(n int64) DeliveryID { return DeliveryID(fmt.Sprintf("dlv_%016x", n)) }
+func NewDeliveryID(n int64) DeliveryID { return DeliveryID(fmt.Sprintf("dlv_%016x", n)) }
 
 // Number is the number in the id, or -1 if it is not a delivery id.
 func (id DeliveryID) Number() int64 {

@@ -9,7 +9,7 @@ import (
 
 func TestDeliveryID(t *testing.T) {
 	for _, n := range []int64{0, 1, 1 << 40} {
-		if got := parley.DeliveryIDOf(n).Number(); got != n {
+		if got := parley.NewDeliveryID(n).Number(); got != n {
 			t.Errorf("%d reads as %d", n, got)
 		}
 	}

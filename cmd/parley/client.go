@@ -267,7 +267,7 @@ func chatID(text string) (parley.ContactID, error) {
 		return "", fail(exitUsage, "%q is not the id of a group, for example 120363020000000001@g.us", text)
 	}
 	number, err := digits(text)
-	return parley.ContactOf(number), err
+	return parley.NewContactID(number), err
 }
 
 func showChat(id parley.ContactID) string {
@@ -330,7 +330,7 @@ func toExitCode(err error) exitCode {
 	}
 	refused, ok := errors.AsType[*client.Error](err)
 	switch {
-	case !ok && parley.CodeOf(err) == parley.Unavailable: // the data directory, in this process
+	case !ok && parley.ToCode(err) == parley.Unavailable: // the data directory, in this process
 		return exitUnreachable
 	case !ok:
 		return exitNegative

@@ -130,13 +130,13 @@ func (p *pairer) draw(ctx context.Context, s *pairStep) error {
 	text := append(drawQR(s.QR, p.colour(true)), p.fitting(
 		fmt.Sprintf("No camera? parley channel pair %s --code +62812…   ·   For somebody else: parley channel pair %s --link", p.code, p.code),
 		"No camera? --code NUMBER   ·   For somebody else: --link"))
-	p.header = p.headerOf(s)
+	p.header = p.toHeader(s)
 	fmt.Fprintf(p.err, "%s\n%s\n", p.header, strings.Join(text, "\n"))
 	p.lines = len(text)
 	return nil
 }
 
-func (p *pairer) headerOf(s *pairStep) string {
+func (p *pairer) toHeader(s *pairStep) string {
 	status := fmt.Sprintf("code %d of %d · %d s", s.N, s.Of, wholeSeconds(s.left()))
 	return p.fitting("Scan with WhatsApp → Settings → Linked devices → Link a device       "+status,
 		"Scan with WhatsApp → Linked devices · "+status)
@@ -157,7 +157,7 @@ func (p *pairer) tick(s *pairStep) {
 	if p.lines == 0 || s.Step != parley.QRStep {
 		return
 	}
-	if header := p.headerOf(s); header != p.header {
+	if header := p.toHeader(s); header != p.header {
 		p.header = header
 		fmt.Fprintf(p.err, "\x1b[%dA\r\x1b[K%s\x1b[%dB\r", p.lines+1, header, p.lines+1)
 	}

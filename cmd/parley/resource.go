@@ -389,5 +389,5 @@ func readNumber(_, text string) (any, error) { return digits(text) }
 
 func readContact(_, text string) (any, error) {
 	number, err := digits(text)
-	return parley.ContactOf(number), err
+	return parley.NewContactID(number), err
 }

@@ -323,4 +323,4 @@ func (t *trigger) addPhone(ctx context.Context) error {
 	return err
 }
 
-func (t *trigger) contact() parley.ContactID { return parley.ContactOf(t.number) }
+func (t *trigger) contact() parley.ContactID { return parley.NewContactID(t.number) }

@@ -80,7 +80,7 @@ func (e *Engine) findings(ctx context.Context, kind parley.AlertKind, now time.T
 }
 
 func (e *Engine) failingSends(ctx context.Context, rule parley.AlertRule, now time.Time) (causes []parley.Alert, err error) {
-	counts, err := e.config.Store.SendsOf(ctx, now.Add(-rule.Window))
+	counts, err := e.config.Store.CountSends(ctx, now.Add(-rule.Window))
 	if err != nil {
 		return nil, err
 	}

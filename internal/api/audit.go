@@ -18,7 +18,7 @@ import (
 func (rt *route) act(ctx context.Context, r *request) (response, error) {
 	isAct := rt.audit != "" && (rt.access == ofAdmin || r.token.Kind == console)
 	if isAct {
-		r.action, r.from = rt.audit, rt.addressOf(r.http).String()
+		r.action, r.from = rt.audit, rt.clientAddress(r.http).String()
 	}
 	a, err := rt.perform(ctx, r)
 	if isAct && err == nil && !r.inAudit {
@@ -103,7 +103,7 @@ func (rt *route) auditRefused(ctx context.Context, r *request) {
 	if rt.refusals.Spend(r.token.ID, time.Now()).Refused {
 		return
 	}
-	r.action, r.from = store.AuditRefused, rt.addressOf(r.http).String()
+	r.action, r.from = store.AuditRefused, rt.clientAddress(r.http).String()
 	c := change{object: r.http.PathValue("code") + r.http.PathValue("id"), after: auditedRefusal{rt.name(), rt.role}}
 	if err := rt.tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return r.auditTx(ctx, tx, c) }); err != nil {
 		rt.config.Log.Error("a refused act is missing in the audit log", "route", rt.name(), "error", err)

@@ -131,7 +131,7 @@ func TestErrorCodes(t *testing.T) {
 		}
 	}
 	stopped := parley.Channel{State: parley.ChannelState{Status: parley.ChannelStopped}}
-	if got := parley.CodeOf(stopped.Usable()); got != parley.ChannelNotReady {
+	if got := parley.ToCode(stopped.Usable()); got != parley.ChannelNotReady {
 		t.Errorf("a stopped channel: %s", got)
 	}
 	if !parley.IsUnauthenticated(parley.Errorf(parley.TokenExpired, "x")) || parley.IsUnauthenticated(errors.New("x")) {

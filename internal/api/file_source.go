@@ -95,7 +95,7 @@ func (s *server) openSource(ctx context.Context, channel parley.ChannelCode, src
 		if err != nil {
 			return err
 		}
-		if m = *parley.MediaOf(sent.Content); m.Key == "" {
+		if m = *parley.MediaIn(sent.Content); m.Key == "" {
 			return &media.Error{Sentence: "This file is not there: its media.status is " + string(m.Status()) + "."}
 		}
 	}

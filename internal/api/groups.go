@@ -74,7 +74,7 @@ func (s *server) createGroup(ctx context.Context, r *request) (any, error) {
 	}
 	// Continue if the caller leaves: with a key it retries.
 	g, err := session.CreateGroup(context.WithoutCancel(ctx), name, participants)
-	if err != nil && network.ClassOf(err) != network.Unknown {
+	if err != nil && network.ToClass(err) != network.Unknown {
 		err = errors.Join(err, s.removeKey(ctx, r))
 	}
 	return ok("Group created", toGroupRow(g)), err

@@ -227,7 +227,7 @@ func TestForwardedAddress(t *testing.T) {
 		if c.forwarded != "" {
 			hr.Header.Set("X-Forwarded-For", c.forwarded)
 		}
-		if got := s.addressOf(hr).String(); got != c.want {
+		if got := s.clientAddress(hr).String(); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -246,7 +246,7 @@ func TestOneProxy(t *testing.T) {
 		hr := httptest.NewRequest("GET", "/", nil)
 		hr.RemoteAddr = c.remote
 		hr.Header.Set("X-Forwarded-For", c.forwarded)
-		if got := s.addressOf(hr).String(); got != c.want {
+		if got := s.clientAddress(hr).String(); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

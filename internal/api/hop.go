@@ -56,7 +56,7 @@ type hop struct {
 // newHop describes a request for another node.
 func (s *server) newHop(r *request, to int64) hop {
 	h := hop{To: to, Nonce: make([]byte, nonceSize), Sent: s.config.Cluster.Now().Unix(), Body: bodyHash(r.body.Bytes()),
-		From: s.addressOf(r.http).String(), Base: s.baseURL(r.http), Ticket: r.ticket}
+		From: s.clientAddress(r.http).String(), Base: s.baseURL(r.http), Ticket: r.ticket}
 	if r.token.Kind != console {
 		h.Token = r.token.ID
 	}

@@ -80,7 +80,7 @@ func challenged(err error, given bool) error {
 
 // Caller returns the client's address and what its program calls itself.
 func (s *server) Caller(hr *http.Request) (from, userAgent string) {
-	return s.addressOf(hr).String(), truncate(hr.UserAgent(), maxUserAgent)
+	return s.clientAddress(hr).String(), truncate(hr.UserAgent(), maxUserAgent)
 }
 
 const maxUserAgent = 200 // bytes that are stored
@@ -98,7 +98,7 @@ func (s *server) CountFailure(hr *http.Request) error {
 	if s.isUntrustedProxy(hr) {
 		return nil
 	}
-	if q := s.failures.Spend(limit.NetworkOf(s.addressOf(hr)), time.Now()); q.Refused {
+	if q := s.failures.Spend(limit.ToNetwork(s.clientAddress(hr)), time.Now()); q.Refused {
 		return &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait,
 			Message: "Too many failed authentications from this address. Try again later."}
 	}
@@ -229,9 +229,9 @@ func (s *server) channelNamed(ctx context.Context, code parley.ChannelCode) (par
 		Message: fmt.Sprintf("Channel %s is still starting. Try again in a moment.", code)}
 }
 
-// addressOf returns the client's address. Behind one proxy that is the last address in X-Forwarded-For, which the proxy
+// clientAddress returns the client's address. Behind one proxy that is the last address in X-Forwarded-For, which the proxy
 // added; behind several, the last one that is not of a trusted proxy.
-func (s *server) addressOf(hr *http.Request) netip.Addr {
+func (s *server) clientAddress(hr *http.Request) netip.Addr {
 	remote, err := netip.ParseAddrPort(hr.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}

@@ -159,7 +159,7 @@ func (s *server) readChat(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	if message != "" {
-		at, err := s.positionOf(ctx, code, chat, message)
+		at, err := s.findPosition(ctx, code, chat, message)
 		if err != nil {
 			return nil, err
 		}
@@ -185,13 +185,13 @@ func (s *server) readChat(ctx context.Context, r *request) (any, error) {
 // chatInPath reads a contact or a group: an id, or a number.
 func chatInPath(text string) parley.ContactID {
 	if digits := numberStart(text); digits != "" {
-		return parley.ContactOf(digits)
+		return parley.NewContactID(digits)
 	}
 	return parley.ContactID(text)
 }
 
-// positionOf returns the position of a message, which may be named by its bare id, in a chat.
-func (s *server) positionOf(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id string) (int64, error) {
+// findPosition returns the position of a message, which may be named by its bare id, in a chat.
+func (s *server) findPosition(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id string) (int64, error) {
 	none := parley.Errorf(parley.NotFound, "This message does not exist in this chat.")
 	ref, err := parley.ParseMessageRef(id)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *server) positionOf(ctx context.Context, code parley.ChannelCode, chat p
 	if err != nil {
 		return 0, notFoundAs(err, none)
 	}
-	position, err := s.config.Store.PositionOf(ctx, m.Seq)
+	position, err := s.config.Store.Position(ctx, m.Seq)
 	if err == nil && position == 0 {
 		err = none // an operation
 	}
@@ -217,7 +217,7 @@ func (s *server) positionOf(ctx context.Context, code parley.ChannelCode, chat p
 
 // chatMessages describes messages of a chat. newest is the position of the first one.
 func (s *server) chatMessages(ctx context.Context, r *request, names wire.Names, ms []parley.Message, newest int64) ([]chatMessage, error) {
-	senders, err := s.sendersOf(ctx, ms)
+	senders, err := s.findSenders(ctx, ms)
 	links := parley.MediaLinks{Base: s.baseURL(r.http)}
 	rows := make([]chatMessage, len(ms))
 	for i := range ms {
@@ -247,7 +247,7 @@ func (s *server) readContact(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	links, err := s.config.Store.LinksOf(ctx, id, maxFound)
+	links, err := s.config.Store.ContactLinks(ctx, id, maxFound)
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func messageQuery(f form.Form) parley.MessageQuery {
 	case strings.HasSuffix(text, "@g.us"):
 		q.Contact = f.Group("contact").Chat()
 	default:
-		q.Contact = parley.ContactOf(f.CheckNumber("contact", text))
+		q.Contact = parley.NewContactID(f.CheckNumber("contact", text))
 	}
 	if f.Has("status") {
 		q.Status = status(f, "status")
@@ -201,5 +201,5 @@ func (s *server) readMessageFile(ctx context.Context, r *request) (response, err
 	if _, shown := s.showsContent(&m); !shown {
 		return response{}, errNoFile
 	}
-	return s.downloadFile(ctx, parley.MediaOf(m.Content))
+	return s.downloadFile(ctx, parley.MediaIn(m.Content))
 }

@@ -45,11 +45,11 @@ func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	if r.channel.Code != "" { // the token is not the operator's
 		return ok("OK", d), nil
 	}
-	senders, err := s.sendersOf(ctx, []parley.Message{m})
+	senders, err := s.findSenders(ctx, []parley.Message{m})
 	if err != nil {
 		return nil, err
 	}
-	deliveries, err := s.deliveriesOf(ctx, r, events)
+	deliveries, err := s.findDeliveries(ctx, r, events)
 	return ok("OK", operatorDetail{d, deliveries, textOrNil(m.IdempotencyKey), senders[m.ID]}), err
 }
 
@@ -72,7 +72,7 @@ func newTimeline(m *parley.Message, events []parley.Event) []statusAt {
 	return line
 }
 
-func (s *server) deliveriesOf(ctx context.Context, r *request, events []parley.Event) ([]deliveryRow, error) {
+func (s *server) findDeliveries(ctx context.Context, r *request, events []parley.Event) ([]deliveryRow, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}

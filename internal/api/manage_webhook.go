@@ -248,7 +248,7 @@ func listenSecret(context.Context, *request) (parley.SecretOwner, error) {
 var errNoOwner = parley.Errorf(parley.NotFound, "It was just deleted.")
 
 func (s *server) showSecret(ctx context.Context, _ *request, owner parley.SecretOwner) (any, error) {
-	keys, err := s.config.Callbacks.Secrets.KeysOf(ctx, owner)
+	keys, err := s.config.Callbacks.Secrets.Keys(ctx, owner)
 	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), notFoundAs(err, errNoOwner)
 }
 

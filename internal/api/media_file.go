@@ -46,7 +46,7 @@ func (s *server) readFile(ctx context.Context, r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return s.serveFile(ctx, r, parley.MediaOf(m.Content))
+	return s.serveFile(ctx, r, parley.MediaIn(m.Content))
 }
 
 // isSigned reports whether a request has a signature in place of a token.
@@ -72,7 +72,7 @@ func (s *server) readSignedFile(ctx context.Context, r *request) (response, erro
 	if err != nil {
 		return response{}, err
 	}
-	return s.serveFile(ctx, r, parley.MediaOf(m.Content))
+	return s.serveFile(ctx, r, parley.MediaIn(m.Content))
 }
 
 func mediaID(r *request) parley.MediaID { return parley.MediaID(r.http.PathValue("id")) }
@@ -88,7 +88,7 @@ func (s *server) messageOfFile(ctx context.Context, id parley.MediaID) (parley.M
 		return parley.Message{}, notFoundAs(err, errNoMedia)
 	}
 	_, shown := s.showsContent(&m)
-	if f := parley.MediaOf(m.Content); !shown || f == nil || parley.MediaIDOf(&m) != id {
+	if f := parley.MediaIn(m.Content); !shown || f == nil || parley.NewMediaID(&m) != id {
 		return parley.Message{}, errNoMedia
 	}
 	return m, nil

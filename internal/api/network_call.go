@@ -138,7 +138,7 @@ func (s *server) refuseCall(hr *http.Request, err error) error {
 	if err == nil {
 		return nil
 	}
-	switch parley.CodeOf(err) {
+	switch parley.ToCode(err) {
 	case parley.Forbidden, parley.NotFound:
 		if tooMany := s.CountFailure(hr); tooMany != nil {
 			return tooMany

@@ -42,10 +42,10 @@ func TestLinkChannelIsRandom(t *testing.T) {
 	if len(counts) != 5 || counts["c2"] > 0 || counts["c4"] > 0 || chi > 28 { // 4 degrees of freedom: once in 80,000
 		t.Errorf("they were drawn %v, chi-square %.1f", counts, chi)
 	}
-	if _, err := linkChannel(channels[4:5], ayu); parley.CodeOf(err) != parley.Forbidden {
+	if _, err := linkChannel(channels[4:5], ayu); parley.ToCode(err) != parley.Forbidden {
 		t.Errorf("a channel that may not write to the contact: %v", err)
 	}
-	if _, err := linkChannel(channels[2:3], ayu); parley.CodeOf(err) != parley.Unavailable {
+	if _, err := linkChannel(channels[2:3], ayu); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("a channel without a number: %v", err)
 	}
 }

@@ -352,7 +352,7 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, channel parley
 
 func (s *server) discard(ctx context.Context, drafts []gateway.Draft) {
 	for _, d := range drafts {
-		if m := parley.MediaOf(d.Content); m != nil && m.Key != "" {
+		if m := parley.MediaIn(d.Content); m != nil && m.Key != "" {
 			s.removeFile(ctx, *m)
 		}
 	}

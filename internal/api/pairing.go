@@ -111,7 +111,7 @@ func (s *server) goLive(ctx context.Context, r *request) (any, error) {
 			return
 		}
 		if digits := f.CheckNumber(index, text); digits != "" {
-			allow = append(allow, parley.ContactOf(digits))
+			allow = append(allow, parley.NewContactID(digits))
 		}
 	})
 	switch {
@@ -195,7 +195,7 @@ func (s *server) pairLinkState(ctx context.Context, r *request) (any, error) {
 	if err := s.spendIfPaired(ctx, r, ticket, c); err != nil {
 		return nil, err
 	}
-	state, err := s.pairStateOf(c)
+	state, err := s.newPairState(c)
 	return ok("OK", state), err
 }
 
@@ -223,7 +223,7 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 	}
 	before, _ := s.config.Gateway.Pairing(c.Code)
 	c, err = s.config.Gateway.PairChannel(ctx, c.Code, number)
-	switch code := parley.CodeOf(err); code {
+	switch code := parley.ToCode(err); code {
 	case parley.Invalid:
 		err = parley.InvalidField("number", words["bad_number"])
 	case parley.BadRequest, parley.ChannelNotReady, parley.NotSupported: // its sentence is for the operator
@@ -232,14 +232,14 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.pairStateOf(c)
+	state, err := s.newPairState(c)
 	if now, _ := s.config.Gateway.Pairing(c.Code); now == before { // still the last step of the previous attempt
 		state.Pairing = &pairingData{pairingRow: toPairing(parley.Pairing{Step: parley.StartingStep, At: time.Now()})}
 	}
 	return ok("OK", state), err
 }
 
-func (s *server) pairStateOf(c parley.Channel) (pairState, error) {
+func (s *server) newPairState(c parley.Channel) (pairState, error) {
 	pairing, err := s.pairing(c.Code)
 	return pairState{c.Name, c.State.Status, c.State.Reason, pairing, parley.Stamp(time.Now())}, err
 }

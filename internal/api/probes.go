@@ -70,7 +70,7 @@ func (s *server) mayReadMetrics(hr *http.Request) error {
 // host (against pages of other sites in a local browser), and was not forwarded. A trusted local proxy may add
 // no header, so behind one no request is local.
 func (s *server) isLocal(hr *http.Request) bool {
-	addr := s.addressOf(hr)
+	addr := s.clientAddress(hr)
 	return addr.IsLoopback() && !s.trusts(addr) && !isForwarded(hr.Header) && NamesThisMachine(hr.Host)
 }
 

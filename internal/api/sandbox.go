@@ -67,7 +67,7 @@ type simulated struct {
 
 func toSimulated(p sandbox.Phone) simulated {
 	return simulated{
-		Number: p.Number, ContactID: parley.ContactOf(p.Number), Name: p.Name, Online: p.Online, Reads: p.Reads,
+		Number: p.Number, ContactID: parley.NewContactID(p.Number), Name: p.Name, Online: p.Online, Reads: p.Reads,
 		DelayMS: p.Delay.Milliseconds(), Blocks: p.Blocks, OnNetwork: p.OnNetwork, LIDOnly: p.LIDOnly,
 	}
 }

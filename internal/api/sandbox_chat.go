@@ -107,7 +107,7 @@ func (s *server) phoneChats(ctx context.Context, r *request) (any, error) {
 	chats, err := s.config.Sandbox.Chats(ctx, r.channel.Code, r.number())
 	return ok("OK", mapped(chats, func(c sandbox.Chat) phoneChat {
 		return phoneChat{
-			Channel: r.channel.Code, Name: r.channel.Name, Number: c.Number, ContactID: parley.ContactOf(c.Number),
+			Channel: r.channel.Code, Name: r.channel.Name, Number: c.Number, ContactID: parley.NewContactID(c.Number),
 			Last: toBubble(*c.Last), Unread: c.Unread, Typing: c.TypingUntil.After(time.Now()), Timestamp: parley.Stamp(c.Last.At),
 		}
 	})), err
@@ -141,7 +141,7 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	if err != nil {
 		return response{}, notFoundAs(err, errNoFile)
 	}
-	return s.downloadFile(ctx, parley.MediaOf(stored.Content))
+	return s.downloadFile(ctx, parley.MediaIn(stored.Content))
 }
 
 // sendPicked sends a file that is part of the request, as if picked on the phone.

@@ -54,7 +54,7 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 	if err := r.Failed(repliesInChat); err != nil {
 		return nil, err
 	}
-	drafts, err := s.drafts(ctx, r, r.channel.Code, parley.ContactOf(r.number()), []outgoing{p})
+	drafts, err := s.drafts(ctx, r, r.channel.Code, parley.NewContactID(r.number()), []outgoing{p})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {
 	what.ID = r.phoneMessage
-	if file := parley.MediaOf(what.Content); file != nil {
+	if file := parley.MediaIn(what.Content); file != nil {
 		if err := s.holdFile(ctx, r.channel.Code, *file); err != nil {
 			s.removeFile(ctx, *file)
 			return nil, err
@@ -117,7 +117,7 @@ func (s *server) sayOnce(do endpoint) endpoint {
 			return said(m), nil
 		case errors.Is(err, parley.ErrNotFound):
 			r.phoneMessage = id
-		case err != nil && parley.CodeOf(err) != parley.Invalid: // a bad number is reported with the other fields
+		case err != nil && parley.ToCode(err) != parley.Invalid: // a bad number is reported with the other fields
 			return nil, err
 		}
 		return do(ctx, r)
@@ -187,7 +187,7 @@ func (s *server) openAsPhone(ctx context.Context, r *request) (any, error) {
 	case r.Has("id") && r.Has("link"):
 		r.Fail("id", "must not be sent together with link. Send one of them.")
 	case r.Has("id"):
-		prompt, err := s.promptOf(ctx, r, parley.OTPID(r.Text("id", 1, 100)))
+		prompt, err := s.readPrompt(ctx, r, parley.OTPID(r.Text("id", 1, 100)))
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func (s *server) openAsPhone(ctx context.Context, r *request) (any, error) {
 	return s.say(ctx, r, sandbox.Outgoing{Content: parley.Text{Body: text}})
 }
 
-func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (string, error) {
+func (s *server) readPrompt(ctx context.Context, r *request, id parley.OTPID) (string, error) {
 	link, err := s.config.Store.Link(ctx, id)
 	switch {
 	case errors.Is(err, parley.ErrNotFound), err == nil && link.Channel != r.channel.Code:

@@ -79,7 +79,7 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 }
 
 func wasDeleted(code parley.ChannelCode, err error) error {
-	if parley.CodeOf(err) == parley.NotFound {
+	if parley.ToCode(err) == parley.NotFound {
 		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", code)
 	}
 	return err
@@ -190,7 +190,7 @@ func appendContent(b []byte, m *parley.Message) ([]byte, error) {
 }
 
 func contentText(c parley.Content) string {
-	if f := parley.MediaOf(c); f != nil {
+	if f := parley.MediaIn(c); f != nil {
 		return f.Source
 	}
 	if place, ok := c.(parley.Location); ok && place.Title == "" {

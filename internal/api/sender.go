@@ -16,8 +16,8 @@ type sender struct {
 	Role *parley.Role    `json:"role"` // of a console session
 }
 
-// sendersOf says who sent messages, by their bare ids. Messages of contacts and of the phone itself are missing.
-func (s *server) sendersOf(ctx context.Context, ms []parley.Message) (map[parley.MessageID]*sender, error) {
+// findSenders says who sent messages, by their bare ids. Messages of contacts and of the phone itself are missing.
+func (s *server) findSenders(ctx context.Context, ms []parley.Message) (map[parley.MessageID]*sender, error) {
 	var fromConsole []parley.MessageID
 	var ids []parley.TokenID
 	seen := map[parley.TokenID]bool{}
@@ -31,7 +31,7 @@ func (s *server) sendersOf(ctx context.Context, ms []parley.Message) (map[parley
 			ids = append(ids, m.Token)
 		}
 	}
-	people, err := s.config.Store.SendersOf(ctx, fromConsole)
+	people, err := s.config.Store.Senders(ctx, fromConsole)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func TestBackupNeedsRoom(t *testing.T) {
 	dir := Dir(t.TempDir())
 	start(t, Config{DataDir: dir, Dev: true, freeDisk: func(string) int64 { return free }, opened: func(opened *server) { s = opened }})
 	_, err := s.backup(t.Context())
-	if parley.CodeOf(err) != parley.Unavailable || !strings.Contains(err.Error(), "There is no room for a backup") {
+	if parley.ToCode(err) != parley.Unavailable || !strings.Contains(err.Error(), "There is no room for a backup") {
 		t.Errorf("without room: %v", err)
 	}
 	if made, err := os.ReadDir(dir.Backups()); err == nil && len(made) > 0 {

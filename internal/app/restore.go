@@ -173,7 +173,7 @@ func (d *Data) knownNow(ctx context.Context, present Dir, log *slog.Logger) (kno
 	if !present.Exists() {
 		return known, false
 	}
-	known, err := d.credentialsOf(ctx, present)
+	known, err := d.readCredentials(ctx, present)
 	if err != nil {
 		log.Warn("the present database cannot be read: what was revoked or rotated since the backup is as it was", "error", err)
 	}
@@ -234,9 +234,9 @@ func tokenIDs(tokens []parley.Token) []parley.TokenID {
 	return ids
 }
 
-// credentialsOf reads the tokens and secrets of another data directory, which is not in use. What is encrypted is encrypted for this
+// readCredentials reads the tokens and secrets of another data directory, which is not in use. What is encrypted is encrypted for this
 // one.
-func (d *Data) credentialsOf(ctx context.Context, other Dir) (store.Credentials, error) {
+func (d *Data) readCredentials(ctx context.Context, other Dir) (store.Credentials, error) {
 	known, err := store.ReadCredentials(ctx, other.Database())
 	if err != nil || len(known.Secrets)+len(known.Keys) == 0 {
 		return known, err

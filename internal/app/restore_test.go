@@ -279,7 +279,7 @@ func TestRestoreEndsOpenSessions(t *testing.T) {
 		}
 		secrets := callback.NewSecrets(data.Store, data.Keyring)
 		hook, err := secrets.Rotate(ctx, was.hook)
-		channel, err2 := secrets.KeysOf(ctx, parley.ChannelSecret("demo")) // the first of its kind
+		channel, err2 := secrets.Keys(ctx, parley.ChannelSecret("demo")) // the first of its kind
 		gone := data.Store.Tx(ctx, func(tx *store.Tx) error {
 			return tx.DeleteChannel(ctx, "gone")
 		})
@@ -307,17 +307,17 @@ func TestRestoreEndsOpenSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := data.Tokens.Verify(ctx, was.revoked); parley.CodeOf(err) != parley.Unauthenticated {
+		if _, err := data.Tokens.Verify(ctx, was.revoked); parley.ToCode(err) != parley.Unauthenticated {
 			t.Errorf("the revoked token: %v", err)
 		}
 		if _, err := data.Tokens.Verify(ctx, was.good); err != nil {
 			t.Errorf("the other token: %v", err)
 		}
 		secrets = callback.NewSecrets(data.Store, data.Keyring)
-		if got, err := secrets.KeysOf(ctx, was.hook); err != nil || got.Secret != hook.Secret || got.Old != hook.Old {
+		if got, err := secrets.Keys(ctx, was.hook); err != nil || got.Secret != hook.Secret || got.Old != hook.Old {
 			t.Errorf("the webhook's secret is another one, %v", err)
 		}
-		if got, err := secrets.KeysOf(ctx, parley.ChannelSecret("demo")); err != nil || got.Secret != channel.Secret {
+		if got, err := secrets.Keys(ctx, parley.ChannelSecret("demo")); err != nil || got.Secret != channel.Secret {
 			t.Errorf("the channel's secret: %v", err)
 		}
 		for _, hash := range was.tickets {
@@ -438,7 +438,7 @@ func TestRestoreGivesNothingBack(t *testing.T) {
 			t.Errorf("%s is %s, want %s: %v", got.Name, got.Role, role, err)
 		}
 	}
-	if _, err := data.Tokens.Verify(ctx, oldRaw); parley.CodeOf(err) != parley.Unauthenticated {
+	if _, err := data.Tokens.Verify(ctx, oldRaw); parley.ToCode(err) != parley.Unauthenticated {
 		t.Errorf("a token of the retired key: %v", err)
 	}
 	entries, _, err := data.Store.Audit(ctx, store.AuditQuery{}, parley.Page{Limit: 10})
@@ -489,7 +489,7 @@ func backedUp(t *testing.T, dir Dir) (*Data, *bytes.Buffer, lastKnown) {
 		issued, err2 := data.Tokens.Issue(ctx, of)
 		*token, err = issued, errors.Join(err, err2)
 	}
-	if _, err2 := callback.NewSecrets(data.Store, data.Keyring).KeysOf(ctx, was.hook); err2 != nil {
+	if _, err2 := callback.NewSecrets(data.Store, data.Keyring).Keys(ctx, was.hook); err2 != nil {
 		t.Fatal(err2)
 	}
 	var backup bytes.Buffer

@@ -45,7 +45,7 @@ func fillEncrypted(t *testing.T, data *Data) (e encryptedStore) {
 	if err := AddChannel(ctx, data.Store, parley.Channel{Code: "demo", Network: parley.Sandbox}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := secrets.KeysOf(ctx, owner)
+	_, err := secrets.Keys(ctx, owner)
 	if err := secrets.SetCredentials(ctx, channelNamed(t, data, "demo"), []byte("credentials")); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func (e encryptedStore) check(t *testing.T, data *Data) {
 	if _, err := data.Tokens.Verify(ctx, e.token); err != nil {
 		t.Errorf("the token: %v", err)
 	}
-	if got, err := callback.NewSecrets(data.Store, data.Keyring).KeysOf(ctx, owner); err != nil || got.Secret != e.secrets.Secret ||
+	if got, err := callback.NewSecrets(data.Store, data.Keyring).Keys(ctx, owner); err != nil || got.Secret != e.secrets.Secret ||
 		got.Old != e.secrets.Old || got.Old == "" {
 		t.Errorf("the signing secrets changed: %v", err)
 	}

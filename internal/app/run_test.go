@@ -511,13 +511,13 @@ func TestNotReadyWhileDraining(t *testing.T) {
 	for state, want := range map[int32]string{starting: "The server is starting.", ready: "", draining: "The server is stopping."} {
 		s.state.Store(state)
 		err := s.checkReady(t.Context())
-		if want == "" && err != nil || want != "" && (parley.CodeOf(err) != parley.Unavailable || err.Error() != want) {
+		if want == "" && err != nil || want != "" && (parley.ToCode(err) != parley.Unavailable || err.Error() != want) {
 			t.Errorf("state %d: %v, want %q", state, err, want)
 		}
 	}
 	s.state.Store(ready)
 	data.Close()
-	if err := s.checkReady(t.Context()); parley.CodeOf(err) != parley.Unavailable {
+	if err := s.checkReady(t.Context()); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("with the database closed: %v", err)
 	}
 }

@@ -136,7 +136,7 @@ func (n *toyNetwork) accept(w http.ResponseWriter, hr *http.Request) {
 	defer n.mu.Unlock()
 	p := n.phone(e.Account, e.Contact)
 	switch {
-	case !parley.ContactOf(e.Contact).CanExist():
+	case !parley.NewContactID(e.Contact).CanExist():
 		e = toyEvent{Code: string(parley.NotOnNetwork), Reason: network.ErrImpossibleNumber.Failure.Message}
 	case e.Contact == absentToy:
 		e = toyEvent{Code: string(parley.NotOnNetwork), Reason: "This number is not here."}
@@ -206,7 +206,7 @@ type suitePhone struct {
 	account, number string
 }
 
-func (p suitePhone) Contact() parley.ContactID { return parley.ContactOf(p.number) }
+func (p suitePhone) Contact() parley.ContactID { return parley.NewContactID(p.number) }
 
 func (p suitePhone) with(do func(*toyPhone)) {
 	p.mu.Lock()
@@ -278,7 +278,7 @@ func TestToyContract(t *testing.T) {
 		account, _ := json.Marshal(n.add(t, "6281100000001", func() string { return called.URL }))
 		d.Credentials = givenCredentials(account)
 		return networktest.Harness{
-			Driver: d, Channel: channel, Absent: parley.ContactOf(absentToy),
+			Driver: d, Channel: channel, Absent: parley.NewContactID(absentToy),
 			Phone: func(_ testing.TB, number int) networktest.Phone {
 				return suitePhone{toyNetwork: n, driver: &toySession{toy: d, channel: "test"}, account: "6281100000001",
 					number: fmt.Sprint(6281234567890 + number)}

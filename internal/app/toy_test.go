@@ -149,7 +149,7 @@ func (d *toy) Receive(_ context.Context, call network.Call) error {
 	s := open.(*toySession)
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	from := parley.ContactOf(e.Contact)
+	from := parley.NewContactID(e.Contact)
 	if e.Status == 0 {
 		id := parley.MessageID(fmt.Sprintf("TOY%x", sha256.Sum256([]byte(e.ID)))[:32])
 		_, quoted, err := s.find(s.ctx, "remote", e.ReplyTo) // after Close it fails

@@ -35,7 +35,7 @@ func measureHistory(ctx context.Context, o options, t *table) error {
 			seed(ctx, data, shortChannel, map[string]int{long: 1000}), seedApart(ctx, data, wideChannel, wide, 20*time.Second)); err != nil {
 			return err
 		}
-		ids, err := oldest(ctx, data, parley.ContactOf(long), shortChannel, "demo")
+		ids, err := oldest(ctx, data, parley.NewContactID(long), shortChannel, "demo")
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func measureHistory(ctx context.Context, o options, t *table) error {
 			if err := comparePages(o, t, p, short, long); err != nil {
 				return err
 			}
-			if err := compareReplies(o, t, p, parley.ContactOf(long), ids, []string{tokens[shortChannel], p.token}); err != nil {
+			if err := compareReplies(o, t, p, parley.NewContactID(long), ids, []string{tokens[shortChannel], p.token}); err != nil {
 				return err
 			}
 			return compareChats(o, t, p, tokens[wideChannel])
@@ -178,7 +178,7 @@ func seedApart(ctx context.Context, data string, channel parley.ChannelCode, cha
 	for some := range slices.Chunk(numbers, 10_000) {
 		if err := db.Tx(ctx, func(tx *store.Tx) error {
 			for i, number := range some {
-				m := parley.Message{Channel: channel, Chat: parley.ContactOf(number), ID: parley.MessageID(rand.Text()), FromMe: i%2 == 0,
+				m := parley.Message{Channel: channel, Chat: parley.NewContactID(number), ID: parley.MessageID(rand.Text()), FromMe: i%2 == 0,
 					Content: parley.Text{Body: fmt.Sprintf("Message number %d of a long conversation.", i)},
 					Status:  parley.Delivered, CreatedAt: at}
 				at = at.Add(apart)

@@ -115,7 +115,7 @@ func (c *nodes) awaitBalance() error {
 // owner returns the node that serves the channel, and another one.
 func (c *nodes) owner() (owner, other *benchNode, err error) {
 	url, err := c.server.Query(fmt.Sprintf("SELECT url FROM node JOIN shard ON shard.node = node.id WHERE shard.id = %d",
-		cluster.ShardOf("demo")))
+		cluster.ToShard("demo")))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,7 +46,7 @@ func (e *Engine) attempt(ctx context.Context, w *parley.Webhook, j *job) (Attemp
 	if j.Webhook == "" {
 		client, timeout = e.config.Callers, callbackTimeout
 	}
-	keys, err := e.Secrets.KeysOf(ctx, secretOwner(&j.Delivery))
+	keys, err := e.Secrets.Keys(ctx, secretOwner(&j.Delivery))
 	if err != nil {
 		return Attempt{}, err
 	}
@@ -77,7 +77,7 @@ func (e *Engine) SendTest(ctx context.Context, w parley.Webhook) (Attempt, error
 
 // SendOnce sends an event that is in no log to an address, signed with the secret of an owner, with the checks of every webhook.
 func (e *Engine) SendOnce(ctx context.Context, w parley.Webhook, owner parley.SecretOwner, event *parley.Event) (Attempt, error) {
-	keys, err := e.Secrets.KeysOf(ctx, owner)
+	keys, err := e.Secrets.Keys(ctx, owner)
 	if err != nil {
 		return Attempt{}, err
 	}

@@ -69,7 +69,7 @@ func seed(b *testing.B, db *store.DB, url string) {
 			return err
 		}
 		for i := range b.N {
-			m := parley.Message{Channel: shop, Chat: parley.ContactOf(fmt.Sprint(6281100000000 + i%100)),
+			m := parley.Message{Channel: shop, Chat: parley.NewContactID(fmt.Sprint(6281100000000 + i%100)),
 				ID:      parley.MessageID(fmt.Sprintf("3EB0%08X", i)),
 				Content: parley.Text{Body: "Where is my parcel?"}, Status: parley.Received, CreatedAt: time.Now()}
 			if err := tx.AddMessage(ctx, &m); err != nil {

@@ -22,7 +22,7 @@ func TestDownForADay(t *testing.T) {
 		want := map[string][]string{}
 		n := 0
 		say := func() {
-			chat := parley.ContactOf(fmt.Sprint(6281100000000 + n%7))
+			chat := parley.NewContactID(fmt.Sprint(6281100000000 + n%7))
 			text := fmt.Sprintf("message %d", n)
 			want[string(chat)] = append(want[string(chat)], text)
 			e.says(chat, text)
@@ -68,7 +68,7 @@ func TestBreaker(t *testing.T) {
 		e.servers.on("crm.example", always(500))
 		e.start()
 		for i := range 12 {
-			e.says(parley.ContactOf(fmt.Sprint(6281100000000+i)), "hello")
+			e.says(parley.NewContactID(fmt.Sprint(6281100000000+i)), "hello")
 		}
 		pass(50 * time.Second)
 		if n := len(e.servers.at("crm.example")); n != 10 {
@@ -123,7 +123,7 @@ func TestDisabledAfterFiveDays(t *testing.T) {
 		e.servers.on("crm.example", always(500))
 		e.start()
 		for i := range 10 {
-			e.says(parley.ContactOf(fmt.Sprint(6281100000000+i)), "hello")
+			e.says(parley.NewContactID(fmt.Sprint(6281100000000+i)), "hello")
 		}
 		pass(time.Hour)
 		if got := e.readWebhook(w.ID); !got.IsEnabled() {
@@ -276,7 +276,7 @@ func TestPoisonsDoNotHideAWorkingEndpoint(t *testing.T) {
 		})
 		e.start()
 		for i := range 15 {
-			e.says(parley.ContactOf(fmt.Sprint(6281100000000+i)), "poison")
+			e.says(parley.NewContactID(fmt.Sprint(6281100000000+i)), "poison")
 		}
 		pass(time.Hour)
 		e.says("6281100000099@c.us", "good")
@@ -302,7 +302,7 @@ func TestTarpitDelaysNoOther(t *testing.T) {
 		said := map[string]time.Time{}
 		const events = 10
 		for i := range events {
-			said[string(e.says(parley.ContactOf(fmt.Sprint(6281100000000+i)), "hello").ID)] = time.Now()
+			said[string(e.says(parley.NewContactID(fmt.Sprint(6281100000000+i)), "hello").ID)] = time.Now()
 			pass(2 * time.Second)
 		}
 		pass(5 * time.Second)
@@ -335,7 +335,7 @@ func TestAtMostFourAtATime(t *testing.T) {
 		})
 		e.start()
 		for i := range 40 {
-			e.says(parley.ContactOf(fmt.Sprint(6281100000000+i%20)), "hello")
+			e.says(parley.NewContactID(fmt.Sprint(6281100000000+i%20)), "hello")
 		}
 		pass(11 * time.Second)
 		if most.Load() != 4 {
@@ -353,7 +353,7 @@ func TestNewURLClearsFailures(t *testing.T) {
 		e.servers.on("old.example", always(500))
 		e.start()
 		for i := range 12 {
-			e.says(parley.ContactOf(fmt.Sprint(6281100000000+i)), "hello")
+			e.says(parley.NewContactID(fmt.Sprint(6281100000000+i)), "hello")
 		}
 		pass(5 * time.Minute)
 		w = e.readWebhook(w.ID)

@@ -189,7 +189,7 @@ func TestTestEvent(t *testing.T) {
 			e.Errorf("test: %+v, %v", a, err)
 		}
 		h := e.servers.at("crm.example")[0]
-		keys, err := e.secrets.KeysOf(e.Context(), parley.WebhookSecret(w.ID))
+		keys, err := e.secrets.Keys(e.Context(), parley.WebhookSecret(w.ID))
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -335,7 +335,7 @@ func TestHealthyWebhookBesideADrainingOne(t *testing.T) {
 	const backlog, batch = 4500, 512
 	inBubble(t, func(e *env) {
 		for i := range backlog {
-			e.says(parley.ContactOf(fmt.Sprint(6281100000000+i%500)), "old")
+			e.says(parley.NewContactID(fmt.Sprint(6281100000000+i%500)), "old")
 		}
 		behind := parley.Webhook{ID: parley.NewWebhookID(), URL: "https://behind.example/hook", CreatedAt: time.Now(), Cursor: 1}
 		e.tx(func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), behind) })

@@ -52,7 +52,7 @@ func TestSignedLinks(t *testing.T) {
 			return tx.AddEvent(context.Background(), &parley.Event{Type: parley.MessageReceived, Channel: shop, At: time.Now(), Message: &m})
 		})
 		pass(time.Hour)
-		if hits := e.servers.at("plain.example"); len(hits) != 1 || linkIn(t, hits[0]) != testLinks.Plain(parley.MediaIDOf(&m)) {
+		if hits := e.servers.at("plain.example"); len(hits) != 1 || linkIn(t, hits[0]) != testLinks.Plain(parley.NewMediaID(&m)) {
 			t.Errorf("%s got %+v", plain.ID, hits)
 		}
 		hits := e.servers.at("signed.example")

@@ -203,7 +203,7 @@ func TestDeliveryOverTheNetwork(t *testing.T) {
 	e.start()
 	event := e.says(ann, "hello")
 	r := <-requests
-	keys, err := e.secrets.KeysOf(t.Context(), parley.WebhookSecret(w.ID))
+	keys, err := e.secrets.Keys(t.Context(), parley.WebhookSecret(w.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestDeliveryOverTheNetwork(t *testing.T) {
 			break
 		}
 	}
-	channel, err := e.secrets.KeysOf(t.Context(), parley.ChannelSecret(shop))
+	channel, err := e.secrets.Keys(t.Context(), parley.ChannelSecret(shop))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func (e *Engine) LastRequest(ctx context.Context, w parley.Webhook, d parley.Del
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
-	keys, err := e.Secrets.KeysOf(ctx, secretOwner(&d))
+	keys, err := e.Secrets.Keys(ctx, secretOwner(&d))
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func TestRetryNow(t *testing.T) {
 
 		e.servers.on("crm.example", always(500))
 		for i := range 12 { // it is broken after ten
-			e.says(parley.ContactOf(fmt.Sprint(6281100000100+i)), "hello")
+			e.says(parley.NewContactID(fmt.Sprint(6281100000100+i)), "hello")
 		}
 		pass(30 * time.Second)
 		e.servers.on("crm.example", always(200))

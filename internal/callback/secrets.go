@@ -48,8 +48,8 @@ func NewSecrets(store *store.DB, keyring *encrypt.Keyring) *Secrets {
 	return &Secrets{store: store, keyring: keyring, cache: map[parley.SecretOwner]cachedKeys{}}
 }
 
-// KeysOf returns the signing keys of an owner. It creates a secret on first use.
-func (s *Secrets) KeysOf(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
+// Keys returns the signing keys of an owner. It creates a secret on first use.
+func (s *Secrets) Keys(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
 	keys, err := s.keys(ctx, owner)
 	if !errors.Is(err, parley.ErrNotFound) {
 		return keys, err

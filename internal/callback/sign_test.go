@@ -40,7 +40,7 @@ func TestWebhookIsSignedByTheStandard(t *testing.T) {
 			e.Fatalf("%d requests", len(hits))
 		}
 		h := hits[0]
-		keys, err := e.secrets.KeysOf(e.Context(), parley.WebhookSecret(w.ID))
+		keys, err := e.secrets.Keys(e.Context(), parley.WebhookSecret(w.ID))
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestBothSecretsSignForADayAfterRotation(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://crm.example/hook")
 		owner := parley.WebhookSecret(w.ID)
-		first, err := e.secrets.KeysOf(e.Context(), owner)
+		first, err := e.secrets.Keys(e.Context(), owner)
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -132,11 +132,11 @@ func TestSecretsAreCreatedOnceAndEncrypted(t *testing.T) {
 	e := newEnv(t)
 	defer e.close()
 	ctx := context.Background()
-	a, err := e.secrets.KeysOf(ctx, parley.ListenSecret)
+	a, err := e.secrets.Keys(ctx, parley.ListenSecret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := e.secrets.KeysOf(ctx, parley.ListenSecret)
+	b, err := e.secrets.Keys(ctx, parley.ListenSecret)
 	if err != nil || a != b {
 		t.Errorf("the second time it is %v, %v", b, err)
 	}
@@ -156,7 +156,7 @@ func TestSecretsAreCreatedOnceAndEncrypted(t *testing.T) {
 		stored.Owner = parley.ChannelSecret(shop)
 		return tx.SetSecret(ctx, stored)
 	})
-	if keys, err := e.secrets.KeysOf(ctx, parley.ChannelSecret(shop)); err == nil {
+	if keys, err := e.secrets.Keys(ctx, parley.ChannelSecret(shop)); err == nil {
 		t.Errorf("another's secret was opened: %+v", keys)
 	}
 }
@@ -178,7 +178,7 @@ func checkCallback(secret string, query url.Values) bool {
 
 func TestCallbackIsSigned(t *testing.T) {
 	inBubble(t, func(e *env) {
-		first, err := e.secrets.KeysOf(e.Context(), parley.ChannelSecret(shop))
+		first, err := e.secrets.Keys(e.Context(), parley.ChannelSecret(shop))
 		if err != nil {
 			e.Fatal(err)
 		}

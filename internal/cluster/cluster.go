@@ -172,7 +172,7 @@ func (c *Cluster) Join(ctx context.Context, db *store.DB) error {
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
-	c.exposure = sqldb.ExposureOf(c.conn)
+	c.exposure = sqldb.NewExposure(c.conn)
 	var schema string
 	if err := c.conn.QueryRow(ctx, `SELECT current_schema()`).Scan(&schema); err != nil {
 		return err
@@ -344,14 +344,14 @@ func (c *Cluster) Leave(ctx context.Context) error {
 	return err
 }
 
-// ShardOf is the shard of a channel or webhook.
-func ShardOf(key string) int {
+// ToShard is the shard of a channel or webhook.
+func ToShard(key string) int {
 	h := fnv.New32a()
 	h.Write([]byte(key))
 	return int(h.Sum32() % Shards)
 }
 
-func (c *Cluster) Owns(key string) bool { return c.ownsShard(ShardOf(key)) }
+func (c *Cluster) Owns(key string) bool { return c.ownsShard(ToShard(key)) }
 
 // Leads reports whether this node owns the first shard.
 func (c *Cluster) Leads() bool { return c.ownsShard(0) }
@@ -414,7 +414,7 @@ func (c *Cluster) Draining() bool {
 const ownerWait = 3 * time.Second
 
 func (c *Cluster) Owner(ctx context.Context, key string) (Node, bool) {
-	shard := ShardOf(key)
+	shard := ToShard(key)
 	timeout := time.NewTimer(ownerWait)
 	defer timeout.Stop()
 	for {

@@ -193,7 +193,7 @@ func testBalance(t *testing.T, address string) {
 func keyOnShard(shard int) string {
 	for i := 0; ; i++ {
 		key := string(rune('a'+i%26)) + string(rune('0'+i/26%75)) + string(rune('0'+i/26/75))
-		if cluster.ShardOf(key) == shard {
+		if cluster.ToShard(key) == shard {
 			return key
 		}
 	}
@@ -210,7 +210,7 @@ func testTakenOver(t *testing.T, address string) {
 	if a.MaySend() {
 		t.Error("it may still send")
 	}
-	if err := a.write(t); parley.CodeOf(err) != parley.Unavailable {
+	if err := a.write(t); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("it could write: %v", err)
 	}
 	if err := b.write(t); err != nil {

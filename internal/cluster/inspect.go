@@ -34,7 +34,7 @@ func Inspect(ctx context.Context, database string) (i Inspection, err error) {
 		return i, err
 	}
 	defer conn.Close(context.Background())
-	i.Exposure = sqldb.ExposureOf(conn)
+	i.Exposure = sqldb.NewExposure(conn)
 	var now time.Time
 	var exists bool
 	began := time.Now()

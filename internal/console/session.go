@@ -67,7 +67,7 @@ func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	until := earlier(now.Add(sessionLife), t.SessionEnd())
-	err = c.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, until, c.useOf(hr, now)) })
+	err = c.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, until, c.newUse(hr, now)) })
 	switch {
 	case err == nil:
 		setSession(w, hr, requestSecret(hr))
@@ -76,8 +76,8 @@ func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// useOf says who uses a session now.
-func (c *Console) useOf(hr *http.Request, now time.Time) parley.TokenUse {
+// newUse says who uses a session now.
+func (c *Console) newUse(hr *http.Request, now time.Time) parley.TokenUse {
 	from, userAgent := c.config.API.Caller(hr)
 	return parley.TokenUse{At: now, From: from, UserAgent: userAgent}
 }
@@ -174,7 +174,7 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (other *parley
 	}
 	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
 	ticket.Role, ticket.Name, ticket.Token, ticket.Parent, ticket.EndsAt = link.Role, link.Name, link.Token, link.Parent, link.EndsAt
-	ticket.LastUse = c.useOf(hr, now)
+	ticket.LastUse = c.newUse(hr, now)
 	ticket.ExpiresAt = earlier(ticket.ExpiresAt, ticket.SessionEnd())
 	err = c.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.UseTicket(ctx, link.Hash, now); err != nil {

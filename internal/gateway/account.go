@@ -197,7 +197,7 @@ func (a *account) open(ctx context.Context) {
 	}
 	a.setState(ctx, network.State{Status: parley.ChannelStarting})
 	session, err := driver.Open(ctx, c, a.handleEvent)
-	if parley.CodeOf(err) == parley.Unavailable { // the database, perhaps only for a moment
+	if parley.ToCode(err) == parley.Unavailable { // the database, perhaps only for a moment
 		a.g.config.Log.Warn("open session", "channel", c.Code, "error", err)
 		a.g.refreshLater()
 		return

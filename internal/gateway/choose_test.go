@@ -39,7 +39,7 @@ func TestChoices(t *testing.T) {
 		}
 		b.g.UpdateChannel(t.Context(), "toko", func(c *parley.Channel) { c.Settings.AllowOnly = []parley.ContactID{"6281@c.us"} })
 		b.driver.session("toko").tell(network.State{Status: parley.ChannelWorking})
-		if code, err := b.g.PickForPool(t.Context(), ayu); parley.CodeOf(err) != parley.Forbidden {
+		if code, err := b.g.PickForPool(t.Context(), ayu); parley.ToCode(err) != parley.Forbidden {
 			t.Errorf("not on the allow-list: %q, %v", code, err)
 		}
 	})
@@ -71,13 +71,13 @@ func TestChoicesAreComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		starting := b.unstarted(nil)
-		if got, err := starting.Choices(t.Context()); parley.CodeOf(err) != parley.Unavailable {
+		if got, err := starting.Choices(t.Context()); parley.ToCode(err) != parley.Unavailable {
 			t.Errorf("before the channels are known: %v, %v", got, err)
 		}
 		b.tx(func(tx *store.Tx) error {
 			return tx.AddChannel(t.Context(), parley.Channel{Code: "toko", Network: parley.WhatsApp})
 		})
-		if got, err := b.g.Choices(t.Context()); parley.CodeOf(err) != parley.Unavailable {
+		if got, err := b.g.Choices(t.Context()); parley.ToCode(err) != parley.Unavailable {
 			t.Errorf("while the live channel is only stored: %v, %v", got, err)
 		}
 	})

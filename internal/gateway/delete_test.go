@@ -32,7 +32,7 @@ func startTraffic(b *bench) *traffic {
 	load := &traffic{b: b, sink: b.driver.sink("demo"), some: make(chan struct{}, 1)}
 	load.ctx, load.stop = context.WithCancel(context.Background())
 	for i := range 4 {
-		load.running.Go(func() { load.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i))) })
+		load.running.Go(func() { load.send(parley.NewContactID(fmt.Sprintf("62812345678%02d", i))) })
 	}
 	load.running.Go(load.receive)
 	return load
@@ -41,7 +41,7 @@ func startTraffic(b *bench) *traffic {
 func (l *traffic) send(to parley.ContactID) {
 	for n := 0; l.ctx.Err() == nil; n++ {
 		_, err := l.b.g.Send(context.Background(), "demo", text(to, fmt.Sprint(n)), gateway.SendOptions{})
-		switch parley.CodeOf(err) {
+		switch parley.ToCode(err) {
 		case parley.Internal:
 			if err != nil {
 				l.b.t.Errorf("send: %v", err)
@@ -104,7 +104,7 @@ func TestDeletedUnderLoad(t *testing.T) {
 			expectNew(t, path, round)
 		}
 		old := network.Message{From: budi, ID: "OLD", Content: parley.Text{Body: "hi"}, At: time.Now()}
-		if err := load.sink(t.Context(), old); parley.CodeOf(err) != parley.BadRequest {
+		if err := load.sink(t.Context(), old); parley.ToCode(err) != parley.BadRequest {
 			t.Fatalf("round %d: the new channel got what came for the old one: %v", round, err)
 		}
 		load.end()
@@ -135,18 +135,18 @@ func TestAChannelCreatedAgainByAnotherProcess(t *testing.T) {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Network: parley.Sandbox, Enabled: true})
 	})
 	// The gateway has not noticed yet.
-	if _, err := b.g.Send(t.Context(), "demo", text(ayu, "for the old one"), gateway.SendOptions{}); parley.CodeOf(err) != parley.BadRequest {
+	if _, err := b.g.Send(t.Context(), "demo", text(ayu, "for the old one"), gateway.SendOptions{}); parley.ToCode(err) != parley.BadRequest {
 		t.Errorf("a message for the channel that is gone: %v", err)
 	}
 	old := network.Message{From: ayu, ID: "OLD", Content: parley.Text{Body: "hi"}, At: time.Now()}
-	if err := sink(t.Context(), old); parley.CodeOf(err) != parley.BadRequest {
+	if err := sink(t.Context(), old); parley.ToCode(err) != parley.BadRequest {
 		t.Errorf("what came for the channel that is gone: %v", err)
 	}
 	b.refresh()
 	if got := b.await(ayu, "for the new one", time.Minute); got.Status != parley.Sent {
 		t.Errorf("a message for the new channel is %s", got.Status)
 	}
-	if err := sink(t.Context(), old); parley.CodeOf(err) != parley.BadRequest {
+	if err := sink(t.Context(), old); parley.ToCode(err) != parley.BadRequest {
 		t.Errorf("what came for the channel that is gone, after the gateway noticed: %v", err)
 	}
 	if len(b.driver.forgotten) != 1 {
@@ -173,7 +173,7 @@ func TestANewChannelHasNotTheAccountOfTheDeletedOne(t *testing.T) {
 		if c, _ := b.g.Channel("demo"); b.driver.session("demo") != old || c.State.Status != parley.ChannelStarting {
 			t.Errorf("the new channel is %s", c.State.Status)
 		}
-		if err := b.g.CheckNetwork("demo"); parley.CodeOf(err) != parley.Unavailable {
+		if err := b.g.CheckNetwork("demo"); parley.ToCode(err) != parley.Unavailable {
 			t.Errorf("its network is %v", err)
 		}
 		deletions, err := b.store.Deletions(t.Context())

@@ -77,7 +77,7 @@ func TestInboundEdits(t *testing.T) {
 		wantTexts(t, "events", b.edits(before), "A1 three", "A1 three", "A2 new caption")
 		wantTexts(t, "history", b.history(ayu), "A3 place", "A2 new caption (edited)", "A1 three (edited)")
 		wantTexts(t, "history of the other contact", b.history(budi), "A1 hacked")
-		if m := b.load(parley.Message{Chat: ayu, ID: "A2"}); parley.MediaOf(m.Content).Filename != "a.png" {
+		if m := b.load(parley.Message{Chat: ayu, ID: "A2"}); parley.MediaIn(m.Content).Filename != "a.png" {
 			t.Errorf("the file of the edited caption is %+v", m.Content)
 		}
 		for text, found := range map[string]int{"one": 0, "THREE": 1, "new cap": 1} {

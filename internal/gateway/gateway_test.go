@@ -127,17 +127,17 @@ func TestUnusableChannelsReject(t *testing.T) {
 		b := newBench(t)
 		for _, s := range []parley.ChannelStatus{parley.ChannelLoggedOut, parley.ChannelScanQRCode, parley.ChannelFailed} {
 			b.driver.session("demo").tell(network.State{Status: s})
-			if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.ChannelNotReady {
+			if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.ToCode(err) != parley.ChannelNotReady {
 				t.Errorf("%s: %v", s, err)
 			}
 		}
 		if _, err := b.g.StopChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.ChannelNotReady {
+		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.ToCode(err) != parley.ChannelNotReady {
 			t.Errorf("stopped: %v", err)
 		}
-		if _, err := b.g.Send(t.Context(), "nobody", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.NotFound {
+		if _, err := b.g.Send(t.Context(), "nobody", text(ayu, "x"), gateway.SendOptions{}); parley.ToCode(err) != parley.NotFound {
 			t.Errorf("unknown: %v", err)
 		}
 		if _, total, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 1}); total != 0 || err != nil {
@@ -174,7 +174,7 @@ func TestAllowList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.g.Send(t.Context(), "demo", text(budi, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.Forbidden {
+		if _, err := b.g.Send(t.Context(), "demo", text(budi, "x"), gateway.SendOptions{}); parley.ToCode(err) != parley.Forbidden {
 			t.Errorf("got %v", err)
 		}
 		b.accept(ayu, "x")
@@ -333,10 +333,10 @@ func TestAChannelThatCannotOpenFailsAlone(t *testing.T) {
 			t.Errorf("started again: %+v, %v", c.State, err)
 		}
 		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "broken",
-			Network: parley.Sandbox}); parley.CodeOf(err) != parley.Invalid {
+			Network: parley.Sandbox}); parley.ToCode(err) != parley.Invalid {
 			t.Errorf("a second one with the same code: %v", err)
 		}
-		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "x", Network: "pigeon"}); parley.CodeOf(err) != parley.Invalid {
+		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "x", Network: "pigeon"}); parley.ToCode(err) != parley.Invalid {
 			t.Errorf("an unknown network: %v", err)
 		}
 	})
@@ -371,7 +371,7 @@ func TestDeletingAChannelRemovesItsFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, err := b.media.Open(t.Context(), parley.MediaOf(page[0].Content).Key); err != nil {
+		if f, err := b.media.Open(t.Context(), parley.MediaIn(page[0].Content).Key); err != nil {
 			t.Error(err)
 		} else {
 			f.Close()
@@ -380,10 +380,10 @@ func TestDeletingAChannelRemovesItsFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.awaitDeletions()
-		if _, err := b.media.Open(t.Context(), parley.MediaOf(page[0].Content).Key); err == nil {
+		if _, err := b.media.Open(t.Context(), parley.MediaIn(page[0].Content).Key); err == nil {
 			t.Error("the file of a deleted channel is still there")
 		}
-		if _, err := b.g.DeleteChannel(t.Context(), "demo"); parley.CodeOf(err) != parley.NotFound {
+		if _, err := b.g.DeleteChannel(t.Context(), "demo"); parley.ToCode(err) != parley.NotFound {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})
@@ -459,7 +459,7 @@ func TestNothingIsAcceptedAfterTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stop()
-		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.Unavailable {
+		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.ToCode(err) != parley.Unavailable {
 			t.Errorf("got %v", err)
 		}
 		if c, err := b.store.Channel(t.Context(), "demo"); err != nil || c.State.Status != parley.ChannelStopped {

@@ -36,7 +36,7 @@ func TestGoLive(t *testing.T) {
 		if !slices.Equal(b.driver.forgotten, []parley.ChannelCode{"demo"}) {
 			t.Errorf("the sandbox forgot %v", b.driver.forgotten)
 		}
-		if _, err := b.g.Send(t.Context(), "demo", text(budi, "no"), gateway.SendOptions{}); parley.CodeOf(err) != parley.Forbidden {
+		if _, err := b.g.Send(t.Context(), "demo", text(budi, "no"), gateway.SendOptions{}); parley.ToCode(err) != parley.Forbidden {
 			t.Errorf("a message to somebody who is not on the list: %v", err)
 		}
 		_, total, err := b.g.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
@@ -52,11 +52,11 @@ func TestGoLive(t *testing.T) {
 			!strings.Contains(archive.State.Reason, "channel demo from before it went live") {
 			t.Errorf("the archive is %+v", archive)
 		}
-		if _, err := b.g.StartChannel(t.Context(), "demo-sandbox"); parley.CodeOf(err) != parley.BadRequest {
+		if _, err := b.g.StartChannel(t.Context(), "demo-sandbox"); parley.ToCode(err) != parley.BadRequest {
 			t.Errorf("the archive was started: %v", err)
 		}
 		for _, code := range []parley.ChannelCode{"demo", "demo-sandbox"} {
-			if _, err := b.g.GoLive(t.Context(), code, nil); parley.CodeOf(err) != parley.BadRequest {
+			if _, err := b.g.GoLive(t.Context(), code, nil); parley.ToCode(err) != parley.BadRequest {
 				t.Errorf("%s went live again: %v", code, err)
 			}
 		}
@@ -111,7 +111,7 @@ func TestGoLiveUnderLoad(t *testing.T) {
 		go func() {
 			var refs []parley.MessageRef
 			for n := 0; ; n++ {
-				sent, err := b.g.Send(t.Context(), "demo", text(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "fire"),
+				sent, err := b.g.Send(t.Context(), "demo", text(parley.NewContactID(fmt.Sprintf("62812345678%02d", i)), "fire"),
 					gateway.SendOptions{Wait: 10 * time.Second})
 				if err != nil {
 					refused <- err
@@ -128,7 +128,7 @@ func TestGoLiveUnderLoad(t *testing.T) {
 	}
 	accepted := 0
 	for range 8 {
-		if err := <-refused; parley.CodeOf(err) != parley.Unavailable && parley.CodeOf(err) != parley.Forbidden {
+		if err := <-refused; parley.ToCode(err) != parley.Unavailable && parley.ToCode(err) != parley.Forbidden {
 			t.Errorf("refused with %v", err)
 		}
 		for _, ref := range <-done {

@@ -50,11 +50,11 @@ func (a *account) handleEvent(ctx context.Context, e network.Event) error {
 func (a *account) receive(ctx context.Context, e network.Message) error {
 	channel := a.snapshot()
 	content := e.Content
-	if file := parley.MediaOf(content); file != nil {
+	if file := parley.MediaIn(content); file != nil {
 		content = parley.WithMedia(content, media.Claimed(*file))
 	}
 	m := parley.Message{
-		Channel: channel.Code, Chat: network.ChatOf(e.From, e.Group), ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
+		Channel: channel.Code, Chat: network.ToChat(e.From, e.Group), ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At, ReceivedAt: a.now(),
 	}
 	if e.Group != "" {
@@ -158,7 +158,7 @@ func (a *account) storeAlias(ctx context.Context, e network.Alias) error {
 func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 	a.g.flush(ctx, a.code)
 	return a.tx(ctx, func(tx *store.Tx) error {
-		poll, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: network.ChatOf(e.From, e.Group), ID: e.Poll})
+		poll, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: network.ToChat(e.From, e.Group), ID: e.Poll})
 		if err != nil {
 			return parley.IgnoreNotFound(err)
 		}
@@ -175,7 +175,7 @@ func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
 	var file *parley.Media
 	err := a.tx(ctx, func(tx *store.Tx) (err error) {
 		file = nil // an earlier run of the transaction may have set it
-		ref := parley.MessageRef{Chat: network.ChatOf(e.From, e.Group), ID: e.Target}
+		ref := parley.MessageRef{Chat: network.ToChat(e.From, e.Group), ID: e.Target}
 		if e.Group != "" && !e.ByAdmin { // members may delete only what they wrote
 			m, err := tx.Message(ctx, a.code, ref)
 			if err != nil || m.Author != e.From {
@@ -206,7 +206,7 @@ func (a *account) applyEdit(ctx context.Context, e network.Edit) error {
 	}
 	var unknown bool
 	err = a.tx(ctx, func(tx *store.Tx) error {
-		m, err := tx.Message(ctx, a.code, parley.MessageRef{Chat: network.ChatOf(e.From, e.Group), ID: e.Target})
+		m, err := tx.Message(ctx, a.code, parley.MessageRef{Chat: network.ToChat(e.From, e.Group), ID: e.Target})
 		if unknown = errors.Is(err, parley.ErrNotFound); err != nil {
 			return parley.IgnoreNotFound(err)
 		}
@@ -236,7 +236,7 @@ func (a *account) applyEdit(ctx context.Context, e network.Edit) error {
 // maskedEdit returns the content of an edit with the codes of login links masked. An edit is never a login.
 func (a *account) maskedEdit(ctx context.Context, e network.Edit) (parley.Channel, parley.Content, error) {
 	channel := a.snapshot()
-	m := parley.Message{Channel: channel.Code, Chat: network.ChatOf(e.From, e.Group), ID: e.Target, Content: e.Content, CreatedAt: e.At}
+	m := parley.Message{Channel: channel.Code, Chat: network.ToChat(e.From, e.Group), ID: e.Target, Content: e.Content, CreatedAt: e.At}
 	var err error
 	if a.g.config.LoginLinks != nil {
 		_, err = a.g.config.LoginLinks.MatchMessage(ctx, channel, &m)

@@ -87,7 +87,7 @@ func TestInboundIsStoredOnce(t *testing.T) {
 			}
 		}
 		page, _, _ := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
-		kept := parley.MediaOf(page[0].Content)
+		kept := parley.MediaIn(page[0].Content)
 		if f, err := b.media.Open(t.Context(), kept.Key); err != nil {
 			t.Errorf("its file: %v", err)
 		} else {

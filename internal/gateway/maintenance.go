@@ -150,7 +150,7 @@ func (g *Gateway) RemoveFiles(ctx context.Context, files []parley.Media) {
 		}
 		if err := g.removeFile(ctx, key); err != nil {
 			g.config.Log.Warn("remove a file", "key", key, "error", err)
-			if parley.CodeOf(err) == parley.Unavailable {
+			if parley.ToCode(err) == parley.Unavailable {
 				g.noRemovalBefore.Store(time.Now().Add(removalPause).UnixNano())
 			}
 		}
@@ -215,7 +215,7 @@ func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string,
 		}
 		for _, key := range orphans {
 			if err := g.config.Media.Remove(ctx, key); err != nil {
-				if errs = append(errs, err); parley.CodeOf(err) == parley.Unavailable {
+				if errs = append(errs, err); parley.ToCode(err) == parley.Unavailable {
 					return after, err
 				}
 			}

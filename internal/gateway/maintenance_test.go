@@ -29,7 +29,7 @@ func TestOrphansAreRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		named := parley.MediaOf(page[0].Content).Key
+		named := parley.MediaIn(page[0].Content).Key
 		keep := func(content string) string {
 			m, err := b.media.Store(t.Context(), "demo", []byte(content), "a.txt")
 			if err != nil {

@@ -175,7 +175,7 @@ func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
 	case ctx.Err() != nil: // the next process tries again
 	case errors.Is(err, media.ErrTooLarge):
 		f.fail(ctx, one, fmt.Sprintf("It is larger than %d MiB, which is the limit.", media.MaxInbound>>20))
-	case network.ClassOf(err) == network.Permanent:
+	case network.ToClass(err) == network.Permanent:
 		f.g.config.Log.Warn("a file cannot be fetched", "channel", one.Channel, "message", seq, "error", err)
 		f.fail(ctx, one, toRefusal(err))
 	default:
@@ -240,7 +240,7 @@ func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file p
 	}
 	switch {
 	case err == nil:
-		f.g.metrics.files.WithLabelValues(string(parley.MediaOf(m.Content).Status())).Inc()
+		f.g.metrics.files.WithLabelValues(string(parley.MediaIn(m.Content).Status())).Inc()
 		return
 	case file.Key != "" && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile, or another node was first
 		f.g.RemoveFiles(ctx, []parley.Media{file})
@@ -252,7 +252,7 @@ func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file p
 // delay schedules a retry. A lost connection does not count as an attempt.
 func (f *mediaFetcher) delay(ctx context.Context, one parley.MediaFetch, why error) {
 	attempts := one.Attempts
-	if network.ClassOf(why) != network.Disconnected {
+	if network.ToClass(why) != network.Disconnected {
 		attempts++
 		f.g.config.Log.Warn("a file could not be fetched; it is retried",
 			"channel", one.Channel, "message", one.Seq, "attempts", attempts, "error", why)

@@ -36,7 +36,7 @@ func (b *bench) mediaOf(code parley.ChannelCode, from parley.ContactID, id parle
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return *parley.MediaOf(m.Content)
+	return *parley.MediaIn(m.Content)
 }
 
 func (b *bench) wantMedia(from parley.ContactID, id parley.MessageID, want parley.MediaStatus) parley.Media {
@@ -53,7 +53,7 @@ func (b *bench) mediaEvents(after int64) (events []string) {
 	b.t.Helper()
 	for _, e := range b.events(after) {
 		if e.Type == parley.MessageMedia {
-			events = append(events, fmt.Sprint(e.Message.ID, " ", parley.MediaOf(e.Message.Content).Status()))
+			events = append(events, fmt.Sprint(e.Message.ID, " ", parley.MediaIn(e.Message.Content).Status()))
 		}
 	}
 	return events

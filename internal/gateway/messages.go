@@ -154,7 +154,7 @@ func isErased(content parley.Content) bool {
 	case parley.Contacts:
 		return len(c.Cards) == 0
 	}
-	media := parley.MediaOf(content)
+	media := parley.MediaIn(content)
 	return media != nil && media.Key == ""
 }
 
@@ -171,7 +171,7 @@ func ResendContext(code parley.ChannelCode) string { return "resend of " + strin
 // encryptForResend encrypts a message whose channel stores no text: for a few days a device that could not read it may
 // request it again. Files are not stored, and simulated phones never request a message again.
 func (a *account) encryptForResend(m *parley.Message) []byte {
-	if a.g.isSimulated(a.snapshot()) || parley.MediaOf(m.Content) != nil {
+	if a.g.isSimulated(a.snapshot()) || parley.MediaIn(m.Content) != nil {
 		return nil
 	}
 	data, err := parley.EncodeContent(m.Content)

@@ -86,7 +86,7 @@ func TestPairingSteps(t *testing.T) {
 func TestPairingByCodeNeedsANetworkThatHasIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		if _, err := b.g.PairChannel(t.Context(), "demo", "6281234567890"); parley.CodeOf(err) != parley.NotSupported {
+		if _, err := b.g.PairChannel(t.Context(), "demo", "6281234567890"); parley.ToCode(err) != parley.NotSupported {
 			t.Errorf("got %v", err)
 		}
 		if _, ok := b.g.Evidence("demo"); ok {

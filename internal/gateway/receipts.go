@@ -76,7 +76,7 @@ func (w *receiptWriter) next() []*receiptWrite {
 // writeBatch stores receipts in one transaction. If that fails because of one of them, it stores each alone.
 func (w *receiptWriter) writeBatch(ctx context.Context, batch []*receiptWrite) {
 	err := w.store.Tx(ctx, func(tx *store.Tx) error { return advance(ctx, tx, batch) })
-	if err != nil && len(batch) > 1 && parley.CodeOf(err) != parley.Unavailable {
+	if err != nil && len(batch) > 1 && parley.ToCode(err) != parley.Unavailable {
 		for _, r := range batch {
 			w.writeBatch(ctx, []*receiptWrite{r})
 		}
@@ -121,7 +121,7 @@ func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
 	if e.Failure != nil {
 		return a.applyFailure(ctx, e)
 	}
-	chat := network.ChatOf(e.From, e.Group)
+	chat := network.ToChat(e.From, e.Group)
 	r := &receiptWrite{account: a, Receipt: store.Receipt{Channel: a.code, Chat: chat, IDs: e.IDs, Status: e.Status, At: e.At}}
 	if err := a.g.receipts.write(ctx, r); err != nil {
 		return fmt.Errorf("store a receipt: %w", err)
@@ -145,7 +145,7 @@ func (a *account) applyFailure(ctx context.Context, e network.Receipt) error {
 	err := a.tx(ctx, func(tx *store.Tx) error {
 		failed, unknown = nil, nil // an earlier run of the transaction may have set them
 		for _, id := range e.IDs {
-			m, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: network.ChatOf(e.From, e.Group), ID: id})
+			m, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: network.ToChat(e.From, e.Group), ID: id})
 			if errors.Is(err, parley.ErrNotFound) {
 				unknown = append(unknown, id)
 				continue

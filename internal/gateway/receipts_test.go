@@ -92,7 +92,7 @@ func TestReceiptsOfADeletedChannel(t *testing.T) {
 		t.Error(err)
 	}
 	reporting.Wait()
-	if err := report("other", gone[0].ID); parley.CodeOf(err) != parley.BadRequest {
+	if err := report("other", gone[0].ID); parley.ToCode(err) != parley.BadRequest {
 		t.Errorf("a receipt of a deleted channel: %v", err)
 	}
 	if m := b.load(kept); m.Status != parley.Delivered {

@@ -148,7 +148,7 @@ func (a *account) enqueue(ctx context.Context, tx *store.Tx, ms []parley.Message
 				return err
 			}
 		}
-		if file := parley.MediaOf(ms[i].Content); file != nil && file.Key != "" {
+		if file := parley.MediaIn(ms[i].Content); file != nil && file.Key != "" {
 			if err := tx.UseFile(ctx, file.Key); err != nil {
 				return err
 			}

@@ -41,12 +41,12 @@ func TestUnsupported(t *testing.T) {
 			"typing":                                      second(b.g.Typist("small")),
 		} {
 			want := "Channel small is on Modest, which does not support " + what + "."
-			if parley.CodeOf(err) != parley.NotSupported || err.Error() != want {
+			if parley.ToCode(err) != parley.NotSupported || err.Error() != want {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 		for _, err := range []error{second(b.g.Groups("small")), second(b.g.LogoutChannel(t.Context(), "small"))} {
-			if parley.CodeOf(err) != parley.NotSupported || !strings.Contains(err.Error(), "Modest") {
+			if parley.ToCode(err) != parley.NotSupported || !strings.Contains(err.Error(), "Modest") {
 				t.Errorf("got %v", err)
 			}
 		}

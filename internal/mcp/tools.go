@@ -102,7 +102,7 @@ func chatID(text string) (parley.ContactID, error) {
 	if err != nil {
 		return "", fmt.Errorf("%q is not a phone number. Write it with its country code, for example +6281234567890", text)
 	}
-	return parley.ContactOf(number), nil
+	return parley.NewContactID(number), nil
 }
 
 // toField is the API's field for a chat.

@@ -248,7 +248,7 @@ func TestDecodingIsBrokenOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	file := &hooked{Reader: bytes.NewReader(data), rewinds: decodedAfter, onRead: cancel}
 	_, _, err := readPicture(ctx, file, "image/jpeg", maxPixels)
-	if !errors.Is(err, context.Canceled) || parley.CodeOf(pictureError(err)) != parley.Unavailable {
+	if !errors.Is(err, context.Canceled) || parley.ToCode(pictureError(err)) != parley.Unavailable {
 		t.Errorf("it ended with %v, for the caller %v", err, pictureError(err))
 	}
 	if left := file.Len(); left < len(data)/2 {

@@ -159,7 +159,7 @@ func fetchError(what string, limit int64, err error) error {
 	}
 	problem, ok := errors.AsType[*safehttp.Problem](err)
 	switch {
-	case parley.CodeOf(err) == parley.StorageFull:
+	case parley.ToCode(err) == parley.StorageFull:
 		return err
 	case !ok:
 		return fmt.Errorf("store fetched %s: %w", what, err)

@@ -146,7 +146,7 @@ func tooBusy(cause error) error {
 // isForCaller reports whether an error already has a message for the caller.
 func isForCaller(err error) bool {
 	_, ok := errors.AsType[*Error](err)
-	return ok || parley.CodeOf(err) != parley.Internal
+	return ok || parley.ToCode(err) != parley.Internal
 }
 
 func isInterrupted(err error) bool {

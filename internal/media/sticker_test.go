@@ -179,7 +179,7 @@ func TestStickersAtOnce(t *testing.T) {
 	defer cancel()
 	picture := toPNG(t, halves(10, 10))
 	body := func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(picture)), nil }
-	if _, err := l.Sticker(ctx, Source{URL: "med_1", Open: body}); parley.CodeOf(err) != parley.Unavailable {
+	if _, err := l.Sticker(ctx, Source{URL: "med_1", Open: body}); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("%v, want that it is busy", err)
 	}
 	if files := listFiles(t, l); len(files) != 0 {

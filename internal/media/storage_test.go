@@ -251,7 +251,7 @@ func TestLimitsOfStorage(t *testing.T) {
 		t.Errorf("stored: %v", names)
 	}
 	l.config.Limits = store.StorageLimits{MinFree: 1 << 60}
-	if _, err := l.Store(t.Context(), "demo", []byte("x"), ""); parley.CodeOf(err) != parley.StorageFull {
+	if _, err := l.Store(t.Context(), "demo", []byte("x"), ""); parley.ToCode(err) != parley.StorageFull {
 		t.Errorf("without room: %v", err)
 	}
 	if left := drafts(t, l); len(left) != 0 {

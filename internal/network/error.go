@@ -89,8 +89,8 @@ var ErrNotInGroup = Refuse(parley.Refused, "This channel is not in that group.")
 // ErrHeldBack is returned for a message that was not sent because an earlier one of its chat, in the same call, failed.
 var ErrHeldBack = &Error{Class: Disconnected, Cause: errors.New("held back behind an earlier message")}
 
-// ClassOf returns the class of a session's error.
-func ClassOf(err error) Class {
+// ToClass returns the class of a session's error.
+func ToClass(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
 	}

@@ -160,8 +160,8 @@ func (GroupChange) event() {}
 func (Alias) event()       {}
 func (Pairing) event()     {}
 
-// ChatOf returns the chat of a message by a contact.
-func ChatOf(from parley.ContactID, group parley.GroupID) parley.ContactID {
+// ToChat returns the chat of a message by a contact.
+func ToChat(from parley.ContactID, group parley.GroupID) parley.ContactID {
 	if group != "" {
 		return group.Chat()
 	}

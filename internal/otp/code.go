@@ -284,7 +284,7 @@ func (i *Issuer) Validate(
 	ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, inTx func(*store.Tx, TryResult) error,
 ) (TryResult, error) {
 	result, err := i.validate(ctx, channel, contact, code, inTx)
-	if inTx == nil && parley.CodeOf(err) == parley.Unavailable && result.Status == parley.OTPStatusApproved {
+	if inTx == nil && parley.ToCode(err) == parley.Unavailable && result.Status == parley.OTPStatusApproved {
 		result, err = i.validate(ctx, channel, contact, code, inTx)
 	}
 	if err != nil {
@@ -318,7 +318,7 @@ func (i *Issuer) validate(
 		}
 		return nil
 	})
-	if inTx == nil && parley.CodeOf(err) == parley.Unavailable && result.Status == parley.OTPStatusApproved {
+	if inTx == nil && parley.ToCode(err) == parley.Unavailable && result.Status == parley.OTPStatusApproved {
 		if unsure.ID == "" {
 			unsure = parley.OTPCode{ID: result.ID, EndedAt: now}
 		}

@@ -179,7 +179,7 @@ func (b *bench) wantsEvents(want ...string) {
 func (b *bench) limitOf(err error) rule.Quota {
 	b.t.Helper()
 	limited, ok := errors.AsType[*LimitError](err)
-	if !ok || parley.CodeOf(err) != parley.TooMany {
+	if !ok || parley.ToCode(err) != parley.TooMany {
 		b.t.Fatalf("not limited: %v", err)
 	}
 	return limited.Quota

@@ -127,7 +127,7 @@ func TestMaskEveryKindOfMessage(t *testing.T) {
 		if got.Kind() != c.Kind() || got.Text() != "here: ••••••••" {
 			t.Errorf("a %s becomes a %s that says %q", c.Kind(), got.Kind(), got.Text())
 		}
-		if m := parley.MediaOf(got); parley.MediaOf(c) != nil && (m == nil || m.Key != "k") {
+		if m := parley.MediaIn(got); parley.MediaIn(c) != nil && (m == nil || m.Key != "k") {
 			t.Errorf("a %s lost its file", c.Kind())
 		}
 		if text, ok := got.(parley.Text); ok && text.Preview != nil {

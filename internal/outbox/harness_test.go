@@ -250,7 +250,7 @@ func (n *fakeNetwork) Send(ctx context.Context, ms []*parley.Message) []error {
 			errs[i] = n.answer(m)
 		}
 		if errs[i] != nil {
-			failed[m.Chat] = network.ClassOf(errs[i]) != network.NotReady
+			failed[m.Chat] = network.ToClass(errs[i]) != network.NotReady
 			continue
 		}
 		if n.got == nil {

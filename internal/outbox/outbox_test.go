@@ -294,7 +294,7 @@ func TestPace(t *testing.T) {
 		b.connect()
 		start := time.Now()
 		for i := range 5 {
-			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
+			b.send(parley.NewContactID(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
 		time.Sleep(time.Minute)
 		b.idle()
@@ -316,7 +316,7 @@ func TestCarefulPace(t *testing.T) {
 		b := newBench(t)
 		b.real.Store(true)
 		for i := range 20 {
-			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
+			b.send(parley.NewContactID(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
 		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
 		b.idle() // so that the worker knows of all of them when it can send
@@ -395,10 +395,10 @@ func TestCodesUnderAttack(t *testing.T) {
 		const strangers = 300
 		want := []string{"s0", "s1", "s2", "known", "known too"}
 		for i := range strangers {
-			b.send(parley.ContactOf(fmt.Sprintf("6281234%05d", i)), "other")
+			b.send(parley.NewContactID(fmt.Sprintf("6281234%05d", i)), "other")
 		}
 		for i := range strangers {
-			code(parley.ContactOf(fmt.Sprintf("6281235%05d", i)), fmt.Sprintf("s%d", i), parley.PriorityStranger)
+			code(parley.NewContactID(fmt.Sprintf("6281235%05d", i)), fmt.Sprintf("s%d", i), parley.PriorityStranger)
 			if i > 2 {
 				want = append(want, fmt.Sprintf("s%d", i))
 			}

@@ -28,7 +28,7 @@ func TestChatsContinueWithTheConnection(t *testing.T) {
 		start := time.Now()
 		b.connect()
 		for i := range 20 {
-			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
+			b.send(parley.NewContactID(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
 		b.idle()
 		b.worker.SetSender(nil)

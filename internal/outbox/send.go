@@ -146,7 +146,7 @@ func contentSize(c parley.Content) int {
 			size += len(card.Name) + len(card.VCard)
 		}
 	}
-	if media := parley.MediaOf(c); media != nil {
+	if media := parley.MediaIn(c); media != nil {
 		size += len(media.Thumbnail) + len(media.Waveform) + len(media.Source)
 	}
 	return size
@@ -318,7 +318,7 @@ func toOutcome(e *entry, err error, now time.Time) outcome {
 	if errors.Is(err, network.ErrHeldBack) {
 		return outcome{attempts: e.Attempts, retryAt: now} // the message before it decides when the chat continues
 	}
-	class := network.ClassOf(err)
+	class := network.ToClass(err)
 	detail, hasDetail := errors.AsType[*network.Error](err)
 	switch class {
 	case network.Permanent:
@@ -464,11 +464,11 @@ func DeleteMessage(
 	if err == nil {
 		err = tx.EraseMessage(ctx, channel, ref)
 	}
-	return parley.MediaOf(m.Content), parley.IgnoreNotFound(err)
+	return parley.MediaIn(m.Content), parley.IgnoreNotFound(err)
 }
 
 func (w *Worker) erase(ctx context.Context, tx *store.Tx, m *parley.Message, removed *[]parley.Media) error {
-	if media := parley.MediaOf(m.Content); media != nil && media.Key != "" {
+	if media := parley.MediaIn(m.Content); media != nil && media.Key != "" {
 		*removed = append(*removed, *media)
 	}
 	return parley.IgnoreNotFound(tx.EraseMessage(ctx, w.config.Channel, m.Ref()))

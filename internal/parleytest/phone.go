@@ -17,8 +17,8 @@ type Phone struct {
 // Phone returns a phone of channel demo.
 func (e *Env) Phone(number string) *Phone { return &Phone{env: e, number: number} }
 
-// PhoneOf returns a phone of another channel, by its token.
-func (e *Env) PhoneOf(token, number string) *Phone {
+// PhoneFor returns a phone of another channel, by its token.
+func (e *Env) PhoneFor(token, number string) *Phone {
 	return &Phone{env: e, number: number, as: []Option{As(token)}}
 }
 

@@ -111,8 +111,8 @@ func (t *Tx) PurgeAlerts(_ context.Context, before time.Time, limit int) (int, e
 	return int(n), err
 }
 
-// SendsOf counts the sent and the failed messages of every channel since a time, by the minute.
-func (r Reader) SendsOf(ctx context.Context, since time.Time) (map[parley.ChannelCode][2]int64, error) {
+// CountSends counts the sent and the failed messages of every channel since a time, by the minute.
+func (r Reader) CountSends(ctx context.Context, since time.Time) (map[parley.ChannelCode][2]int64, error) {
 	all := map[parley.ChannelCode][2]int64{}
 	err := each(r.with(ctx), `SELECT code, what, sum(n) FROM counter_minute JOIN channel ON channel.id = counter_minute.channel
 		WHERE minute >= $1 AND what IN ($2, $3) GROUP BY code, what`,

@@ -68,7 +68,7 @@ var alertTests = map[string]func(*env){
 		e.same("left", total, int64(0))
 		_, err = e.store.AlertRule(e.Context(), rule.ID)
 		e.same("rule", err, parley.ErrNotFound)
-		_, err = e.store.SendsOf(e.Context(), start)
+		_, err = e.store.CountSends(e.Context(), start)
 		e.must(err)
 	},
 }

@@ -38,7 +38,7 @@ func benchStore(b *testing.B) *store.DB {
 func benchText(n int64) parley.Message {
 	now := time.Now()
 	return parley.Message{
-		Channel: "main", Chat: parley.ContactOf(strconv.FormatInt(6281100000000+n%1000, 10)), ID: parley.MessageID(rand.Text()), FromMe: true,
+		Channel: "main", Chat: parley.NewContactID(strconv.FormatInt(6281100000000+n%1000, 10)), ID: parley.MessageID(rand.Text()), FromMe: true,
 		Content: parley.Text{Body: "Your parcel is on its way and will reach you tomorrow."}, Status: parley.Pending,
 		CreatedAt: now, ExpiresAt: now.Add(parley.DefaultTTL),
 	}

@@ -117,20 +117,20 @@ func (r Reader) HistoryAt(ctx context.Context, channel parley.ChannelCode, chat 
 	return messages, newest, total, err
 }
 
-// PositionOf returns the position of a message in its chat.
-func (r Reader) PositionOf(ctx context.Context, seq int64) (position int64, err error) {
+// Position returns the position of a message in its chat.
+func (r Reader) Position(ctx context.Context, seq int64) (position int64, err error) {
 	err = r.with(ctx).row(`SELECT coalesce(position, 0) FROM message WHERE seq = $1`, []any{seq}, &position)
 	return position, err
 }
 
-// LinksOf lists the login links of a contact on all channels, newest first.
-func (r Reader) LinksOf(ctx context.Context, contact parley.ContactID, limit int) ([]parley.OTPLink, error) {
+// ContactLinks lists the login links of a contact on all channels, newest first.
+func (r Reader) ContactLinks(ctx context.Context, contact parley.ContactID, limit int) ([]parley.OTPLink, error) {
 	return list(r.with(ctx), readLinks+`contact = $1 ORDER BY created_at DESC LIMIT $2`,
 		[]any{string(contact), int64(limit)}, scanLink)
 }
 
-// SendersOf returns who sent messages from the console, by the bare ids of the messages.
-func (r Reader) SendersOf(ctx context.Context, ids []parley.MessageID) (map[parley.MessageID]Actor, error) {
+// Senders returns who sent messages from the console, by the bare ids of the messages.
+func (r Reader) Senders(ctx context.Context, ids []parley.MessageID) (map[parley.MessageID]Actor, error) {
 	senders := map[parley.MessageID]Actor{}
 	_, err := listIn(r.with(ctx), `SELECT object, actor_kind, actor, actor_name, role FROM audit WHERE action = '`+AuditSend+
 		`' AND object IN `, ``, nil, texts(ids), func(row scanner) (id parley.MessageID, err error) {

@@ -56,7 +56,7 @@ var chatListTests = map[string]func(*env){
 		const all, size = 60, 7
 		write := func(i, minute int) {
 			m := incoming(fmt.Sprintf("A%d-%d", i, minute))
-			m.Chat, m.CreatedAt = parley.ContactOf(fmt.Sprintf("62812%04d", i)), start.Add(time.Duration(minute)*time.Minute)
+			m.Chat, m.CreatedAt = parley.NewContactID(fmt.Sprintf("62812%04d", i)), start.Add(time.Duration(minute)*time.Minute)
 			e.add(&m)
 		}
 		for i := range all {
@@ -79,11 +79,11 @@ var chatListTests = map[string]func(*env){
 			}
 			for _, i := range []int{page, all/2 + page, all - 1 - page} { // before, near and after the cursor
 				write(i, 100+page)
-				moved[parley.ContactOf(fmt.Sprintf("62812%04d", i))] = true
+				moved[parley.NewContactID(fmt.Sprintf("62812%04d", i))] = true
 			}
 		}
 		for i := range all {
-			chat := parley.ContactOf(fmt.Sprintf("62812%04d", i))
+			chat := parley.NewContactID(fmt.Sprintf("62812%04d", i))
 			if n := seen[chat]; n > 1 || n == 0 && !moved[chat] {
 				e.Errorf("%s was read %d times", chat, n)
 			}
@@ -152,7 +152,7 @@ var chatListTests = map[string]func(*env){
 		}
 		m, err := e.store.Message(e.Context(), main, parley.MessageRef{Chat: ann, ID: "A3"})
 		e.must(err)
-		position, err := e.store.PositionOf(e.Context(), m.Seq)
+		position, err := e.store.Position(e.Context(), m.Seq)
 		e.must(err)
 		e.same("position", position, int64(3))
 	},
@@ -172,7 +172,7 @@ var chatListTests = map[string]func(*env){
 		ms, _, _, err := e.store.HistoryAt(e.Context(), main, ann, 0, 1)
 		e.must(err)
 		e.same("reactions", []any{ms[0].Reactions, ms[0].OwnReaction}, []any{[]string{"🙏", "👍"}, "🙏"})
-		senders, err := e.store.SendersOf(e.Context(), []parley.MessageID{"A1", "A2"})
+		senders, err := e.store.Senders(e.Context(), []parley.MessageID{"A1", "A2"})
 		e.must(err)
 		e.same("senders", senders, map[parley.MessageID]store.Actor{"A1": by})
 	},
@@ -183,7 +183,7 @@ var chatListTests = map[string]func(*env){
 				CreatedAt: start.Add(time.Duration(i) * time.Minute), ExpiresAt: start.Add(time.Hour)}
 			e.tx(func(tx *store.Tx) error { return tx.AddLink(e.Context(), l) })
 		}
-		links, err := e.store.LinksOf(e.Context(), ann, 10)
+		links, err := e.store.ContactLinks(e.Context(), ann, 10)
 		e.must(err)
 		e.same("links", []any{len(links), links[0].ID, links[1].ID}, []any{2, parley.OTPID("otl_2"), parley.OTPID("otl_0")})
 	},

@@ -47,7 +47,7 @@ var chatTests = map[string]func(*env){
 		for round := range 2 { // the second message of a chat is in the same minute
 			for i := range all {
 				m := incoming(fmt.Sprintf("A%d-%d", i, round))
-				m.Chat = parley.ContactOf(fmt.Sprintf("62812%04d", i))
+				m.Chat = parley.NewContactID(fmt.Sprintf("62812%04d", i))
 				m.CreatedAt = start.Add(time.Duration(i+round*2*(all-i)) * 100 * time.Millisecond)
 				ms = append(ms, &m)
 			}
@@ -107,7 +107,7 @@ var chatTests = map[string]func(*env){
 		var chats []parley.ContactID
 		var positions []int64
 		for i, m := range ms {
-			position, err := e.store.PositionOf(e.Context(), m.Seq)
+			position, err := e.store.Position(e.Context(), m.Seq)
 			e.must(err)
 			chats, positions = append(chats, m.Chat), append(positions, position)
 			e.same("message", e.message(m).Content, parley.Content(parley.Text{Body: fmt.Sprint(i)}))

@@ -72,5 +72,5 @@ var counterTests = map[string]func(*env){
 // newCallback is a delivery of an event to the webhook, each in a chat of its own.
 func newCallback(event int64) parley.Delivery {
 	return parley.Delivery{Webhook: hook, Event: event, EventID: parley.NewEventID(start, 1, event), Type: parley.OTPFailed, Channel: main,
-		Chat: parley.ContactOf("62812000000" + string(rune('0'+event))), CreatedAt: start}
+		Chat: parley.NewContactID("62812000000" + string(rune('0'+event))), CreatedAt: start}
 }

@@ -31,7 +31,7 @@ func scanDelivery(row scanner) (parley.Delivery, error) {
 	if d.URL != "" {
 		d.Webhook = "" // a callback
 	}
-	d.ID = parley.DeliveryIDOf(seq)
+	d.ID = parley.NewDeliveryID(seq)
 	d.NextAt, d.CreatedAt, d.TriedAt, d.EndedAt = moment(next), moment(created), moment(tried), moment(ended)
 	d.Took = time.Duration(took) * time.Microsecond
 	d.Earlier, err = decodeAttempts(earlier)
@@ -131,7 +131,7 @@ func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 		if err != nil {
 			return err
 		}
-		d.ID = parley.DeliveryIDOf(seq)
+		d.ID = parley.NewDeliveryID(seq)
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ var deliveryTests = map[string]func(*env){
 			want []int64
 		}{
 			{"all", parley.DeliveryQuery{}, []int64{6, 5, 4, 3, 2, 1}},
-			{"ids", parley.DeliveryQuery{IDs: []parley.DeliveryID{made[0], made[1], made[2], parley.DeliveryIDOf(99), "dlv_none"}},
+			{"ids", parley.DeliveryQuery{IDs: []parley.DeliveryID{made[0], made[1], made[2], parley.NewDeliveryID(99), "dlv_none"}},
 				[]int64{3, 2, 1}},
 			{"events", parley.DeliveryQuery{Events: []int64{2, 4, 6}}, []int64{6, 4, 2}},
 			{"webhook", parley.DeliveryQuery{Webhook: "whk_2"}, []int64{6, 5, 4}},

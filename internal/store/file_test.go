@@ -105,7 +105,7 @@ var fileTests = map[string]func(*env){
 		e.tx(func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), main, again.Ref()) })
 		e.same("with none", release(), []string{"k1"})
 		err := e.store.Tx(e.Context(), func(tx *store.Tx) error { return tx.UseFile(e.Context(), "k1") })
-		if parley.CodeOf(err) != parley.Unavailable {
+		if parley.ToCode(err) != parley.Unavailable {
 			e.Errorf("naming it afterwards: %v", err)
 		}
 	},

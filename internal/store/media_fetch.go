@@ -62,7 +62,7 @@ func (r Reader) MediaFetch(ctx context.Context, seq int64) (parley.MediaFetch, e
 	if err != nil {
 		return f, fmt.Errorf("message %d: %w", seq, err)
 	}
-	if media := parley.MediaOf(content); media != nil {
+	if media := parley.MediaIn(content); media != nil {
 		f.Media = *media
 	}
 	return f, nil

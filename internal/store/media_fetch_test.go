@@ -37,7 +37,7 @@ func (e *env) dueFiles(now time.Time, running ...int64) (seqs []int64) {
 func (e *env) mediaStatus(m parley.Message) parley.MediaStatus {
 	e.Helper()
 	now := e.message(m)
-	return parley.MediaOf(now.Content).Status()
+	return parley.MediaIn(now.Content).Status()
 }
 
 var mediaFetchTests = map[string]func(*env){
@@ -122,7 +122,7 @@ var mediaFetchTests = map[string]func(*env){
 		got, err := e.store.MediaFetch(e.Context(), bobs.Seq)
 		e.must(err)
 		e.same("file", got, parley.MediaFetch{Seq: bobs.Seq, Channel: main, Chat: bob, Reference: []byte("ref B1"),
-			NextAt: start, CreatedAt: start, Media: *parley.MediaOf(bobs.Content)})
+			NextAt: start, CreatedAt: start, Media: *parley.MediaIn(bobs.Content)})
 		_, err = e.store.MediaFetch(e.Context(), 1000)
 		e.same("unknown file", err, parley.ErrNotFound)
 	},
@@ -137,7 +137,7 @@ var mediaFetchTests = map[string]func(*env){
 		e.must(err)
 		e.same("delayed", []any{delayed.Attempts, delayed.NextAt}, []any{3, next})
 		m := e.message(arrives)
-		e.same("delayed message", parley.MediaOf(m.Content).FetchAt, next)
+		e.same("delayed message", parley.MediaIn(m.Content).FetchAt, next)
 
 		file := parley.Media{ID: "kA1", Key: "kA1", MIME: "image/jpeg", Size: 7, Width: 2, Height: 1}
 		e.tx(func(tx *store.Tx) error {

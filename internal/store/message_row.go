@@ -132,7 +132,7 @@ func scanMessage(row scanner) (m parley.Message, err error) {
 	if err != nil {
 		return m, fmt.Errorf("message %d: %w", m.Seq, err)
 	}
-	if media := parley.MediaOf(m.Content); media != nil && r.fetch != 0 {
+	if media := parley.MediaIn(m.Content); media != nil && r.fetch != 0 {
 		media.FetchAt = moment(r.fetch)
 		m.Content = parley.WithMedia(m.Content, *media)
 	}

@@ -261,7 +261,7 @@ var codeTests = map[string]func(*env){
 			e.same(what+": its code", err, parley.ErrNotFound)
 			_, err = e.store.Link(e.Context(), link.ID)
 			e.same(what+": its link", err, parley.ErrNotFound)
-			links, err := e.store.LinksOf(e.Context(), ann, 10)
+			links, err := e.store.ContactLinks(e.Context(), ann, 10)
 			e.must(err)
 			e.same(what+": links of the contact", len(links), 0)
 		}

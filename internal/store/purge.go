@@ -185,7 +185,7 @@ func scanFile(row scanner, seq *int64) (*parley.Media, error) {
 	if err != nil {
 		return nil, fmt.Errorf("file of a message: %w", err)
 	}
-	return parley.MediaOf(content), nil
+	return parley.MediaIn(content), nil
 }
 
 // purge deletes up to purgeBatch rows of a number, or gives them another number. It returns how many.

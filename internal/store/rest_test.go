@@ -113,7 +113,7 @@ var restTests = map[string]func(*env){
 		e.must(err)
 		e.same("sessions", len(sessions), 0)
 		e.tx(func(tx *store.Tx) error {
-			return tx.RetryDelivery(ctx, parley.Delivery{ID: parley.DeliveryIDOf(1)}, start)
+			return tx.RetryDelivery(ctx, parley.Delivery{ID: parley.NewDeliveryID(1)}, start)
 		})
 	},
 }

@@ -39,7 +39,7 @@ func (r Reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley
 func (r Reader) CountMessagesAtMost(ctx context.Context, q parley.MessageQuery) (n int64, err error) {
 	r = r.with(ctx)
 	if q.Contact != "" {
-		chats, err := r.chatsOf(q.Channel, withContact, string(q.Contact))
+		chats, err := r.findChats(q.Channel, withContact, string(q.Contact))
 		for _, c := range chats {
 			n += c.messages
 		}
@@ -192,7 +192,7 @@ func scanChatRange(row scanner) (c chatRange, err error) { return c, row.Scan(&c
 
 // findWithContact searches the chats with a contact, one of each channel.
 func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, error) {
-	chats, err := r.chatsOf(q.Channel, withContact, string(q.Contact))
+	chats, err := r.findChats(q.Channel, withContact, string(q.Contact))
 	if err != nil || len(chats) == 0 {
 		return parley.MessagePage{}, err
 	}
@@ -215,8 +215,8 @@ func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, erro
 const withContact = `chat.id IN (SELECT id FROM chat WHERE contact = $1 UNION
 	SELECT chat FROM alias WHERE contact = $1)`
 
-// chatsOf lists chats of a channel, or of all, up to one more than maxChats.
-func (r Reader) chatsOf(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
+// findChats lists chats of a channel, or of all, up to one more than maxChats.
+func (r Reader) findChats(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
 	n := len(args)
 	return list(r, `SELECT chat.id, `+messagesOf+` FROM chat JOIN channel ON channel.id = +chat.channel WHERE `+condition+
 		` AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`) AND last_at > 0 LIMIT `+param(n+2),
@@ -274,8 +274,8 @@ func (r Reader) seqAt(chat, position int64) (seq int64, err error) {
 // findByNumber searches the chats with numbers that begin with some digits. If these chats have few messages it searches all
 // of them. Else it searches the newest messages of all chats, among which theirs are not rare. Both are bounded.
 func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) {
-	whole := parley.ContactOf(q.Number)
-	known, err := r.chatsOf("", withContact, string(whole))
+	whole := parley.NewContactID(q.Number)
+	known, err := r.findChats("", withContact, string(whole))
 	if err != nil {
 		return parley.MessagePage{}, err
 	}
@@ -284,7 +284,7 @@ func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) 
 		return r.findWithContact(q)
 	}
 	from, to := q.Number, afterNumber(q.Number)
-	chats, err := r.chatsOf(q.Channel, `contact >= $1 AND contact < $2`, from, to)
+	chats, err := r.findChats(q.Channel, `contact >= $1 AND contact < $2`, from, to)
 	if err != nil {
 		return parley.MessagePage{}, err
 	}

@@ -55,13 +55,13 @@ func (e *env) findsByNumber(chats, each int, digits string, limits ...int) {
 				if (i+c)%3 == 0 {
 					m = incoming(fmt.Sprintf("IN-%s-%d-%d", digits, i, c))
 				}
-				m.Channel, m.Chat = here, parley.ContactOf(fmt.Sprintf("%s%07d", digits, c))
+				m.Channel, m.Chat = here, parley.NewContactID(fmt.Sprintf("%s%07d", digits, c))
 				if c%7 == 6 {
 					m.Channel = there
 				}
 				if c%8 == 0 {
 					beside := outgoing("")
-					beside.Channel, beside.Chat = here, parley.ContactOf(fmt.Sprintf("1%s%05d", digits, c))
+					beside.Channel, beside.Chat = here, parley.NewContactID(fmt.Sprintf("1%s%05d", digits, c))
 					if err := tx.AddMessage(e.Context(), &beside); err != nil {
 						return err
 					}

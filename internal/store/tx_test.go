@@ -144,10 +144,10 @@ var transactionTests = map[string]func(*env){
 	"a closed store is not available": func(e *env) {
 		e.channel(main)
 		e.must(e.store.Close())
-		if err := e.store.Tx(e.Context(), func(*store.Tx) error { return nil }); parley.CodeOf(err) != parley.Unavailable {
+		if err := e.store.Tx(e.Context(), func(*store.Tx) error { return nil }); parley.ToCode(err) != parley.Unavailable {
 			e.Errorf("tx: got %v", err)
 		}
-		if _, err := e.store.Channels(e.Context()); parley.CodeOf(err) != parley.Unavailable {
+		if _, err := e.store.Channels(e.Context()); parley.ToCode(err) != parley.Unavailable {
 			e.Errorf("channels: got %v", err)
 		}
 	},

@@ -56,7 +56,7 @@ func TestIssueRefuses(t *testing.T) {
 	} {
 		if raw, err := a.Issue(t.Context(), bad); err == nil || raw != "" {
 			t.Errorf("%s: issued", name)
-		} else if parley.CodeOf(err) == parley.Internal {
+		} else if parley.ToCode(err) == parley.Internal {
 			t.Errorf("%s: %v is no error for the caller", name, err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestOldKeyForgesNothing(t *testing.T) {
 		t.Fatalf("ended %+v, %v", ended, err)
 	}
 	refused(t, a, good)
-	if _, err := other.Issue(t.Context(), parley.Token{Kind: parley.GlobalToken}); parley.CodeOf(err) != parley.Unavailable {
+	if _, err := other.Issue(t.Context(), parley.Token{Kind: parley.GlobalToken}); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("signed with a retired key: %v", err)
 	}
 	verify(t, a, issue(t, other, parley.Token{Kind: parley.GlobalToken}))
@@ -379,7 +379,7 @@ func verify(t testing.TB, a *Authority, raw string) parley.Token {
 func refused(t testing.TB, a *Authority, raw string) {
 	t.Helper()
 	_, err := a.Verify(t.Context(), raw)
-	if parley.CodeOf(err) != parley.Unauthenticated {
+	if parley.ToCode(err) != parley.Unauthenticated {
 		t.Errorf("not refused: %v", err)
 	} else if !isOneOf(err, errNoToken, errNotAToken, errNotValid(nil)) {
 		t.Errorf("another sentence: %v", err)
@@ -428,7 +428,7 @@ func TestRefusalsSayWhich(t *testing.T) {
 		"expired":                {expired, errExpired, true},
 	} {
 		_, err := a.Verify(t.Context(), c.raw)
-		if !isOneOf(err, c.want) || parley.CodeOf(err) != c.want.Code || !parley.IsUnauthenticated(err) || errors.Is(err, ErrSigned) != c.signed {
+		if !isOneOf(err, c.want) || parley.ToCode(err) != c.want.Code || !parley.IsUnauthenticated(err) || errors.Is(err, ErrSigned) != c.signed {
 			t.Errorf("%s: %v, signed %v", name, err, errors.Is(err, ErrSigned))
 		}
 	}

@@ -72,11 +72,11 @@ type Media struct {
 
 // newMedia describes the file of a message; nil: it carries none, or nothing is known of it any more.
 func newMedia(msg *parley.Message, linkTo parley.MediaLink) *Media {
-	m := parley.MediaOf(msg.Content)
+	m := parley.MediaIn(msg.Content)
 	if m == nil || m.IsZero() {
 		return nil
 	}
-	id := parley.MediaIDOf(msg)
+	id := parley.NewMediaID(msg)
 	rec := &Media{
 		ID: id, URL: linkTo(id), MIMEType: m.MIME, Size: m.Size, Filename: m.Filename, Width: m.Width, Height: m.Height,
 		Duration: m.Seconds, SHA256: hex.EncodeToString(m.SHA256), Status: m.Status(),

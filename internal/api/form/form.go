@@ -85,14 +85,14 @@ func (f Form) find(name string) *value {
 }
 
 // Has reports whether a field is given and not null.
-func (f Form) Has(name string) bool { return f.kindOf(name) != 0 }
+func (f Form) Has(name string) bool { return f.kind(name) != 0 }
 
-func (f Form) IsObject(name string) bool { return f.kindOf(name) == '{' }
+func (f Form) IsObject(name string) bool { return f.kind(name) == '{' }
 
-func (f Form) IsArray(name string) bool { return f.kindOf(name) == '[' }
+func (f Form) IsArray(name string) bool { return f.kind(name) == '[' }
 
-// kindOf returns zero if the field is missing or null.
-func (f Form) kindOf(name string) jsontext.Kind {
+// kind returns zero if the field is missing or null.
+func (f Form) kind(name string) jsontext.Kind {
 	at := f.at
 	if at != none && !f.element {
 		at, _ = f.doc.member(f.at, name)

@@ -77,7 +77,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		if len(body) > 60 {
 			body = body[:60] + "…"
 		}
-		if parley.CodeOf(err) != parley.BadRequest {
+		if parley.ToCode(err) != parley.BadRequest {
 			t.Errorf("%q: %v, want a BadRequest", body, err)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %q does not say %q", body, err, want)
@@ -261,14 +261,14 @@ func TestNestedFields(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("fields %v, want %v", got, want)
 	}
-	if err := f.Err(); parley.CodeOf(err) != parley.Invalid || !strings.HasSuffix(err.Error(), "(and 7 more errors)") {
+	if err := f.Err(); parley.ToCode(err) != parley.Invalid || !strings.HasSuffix(err.Error(), "(and 7 more errors)") {
 		t.Errorf("err = %v", err)
 	}
 }
 
 func TestQueriesThatAreRefused(t *testing.T) {
 	for _, query := range []string{"a=%", "a=%zz", "%zz=1", "a=%ff", "a=%00", strings.Repeat("a=1&", 101)} {
-		if _, err := NewReader().Query(query); parley.CodeOf(err) != parley.BadRequest {
+		if _, err := NewReader().Query(query); parley.ToCode(err) != parley.BadRequest {
 			t.Errorf("%.20s: %v", query, err)
 		}
 	}
@@ -302,7 +302,7 @@ func FuzzDocument(f *testing.F) {
 			t.Fatalf("%q was taken, but: %v", body, theirs)
 		}
 		if err != nil {
-			if parley.CodeOf(err) != parley.BadRequest {
+			if parley.ToCode(err) != parley.BadRequest {
 				t.Fatalf("%q: %v", body, err)
 			}
 			reason := err.Error()

@@ -91,8 +91,8 @@ func (l *Buckets[K]) makeRoom(now time.Time) {
 	delete(l.by, fullest)
 }
 
-// NetworkOf is the key of an address: the IPv4 address, or the /64 network of an IPv6 customer.
-func NetworkOf(addr netip.Addr) netip.Addr {
+// ToNetwork is the key of an address: the IPv4 address, or the /64 network of an IPv6 customer.
+func ToNetwork(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {
 		if prefix, err := addr.Prefix(64); err == nil {

@@ -52,8 +52,8 @@ func (c *console) lostDeliveries(webhook string, n int) {
 			var all []parley.Delivery
 			for i := range n {
 				at := time.Now().Add(-time.Duration(n-i) * time.Second).Truncate(time.Millisecond)
-				event := parley.NewOTPEvent(parley.OTPFailed, "otp_x", app.DemoChannel, parley.ContactOf(fmt.Sprintf("62812%08d", i)), "wrong_sender",
-					at)
+				contact := parley.NewContactID(fmt.Sprintf("62812%08d", i))
+				event := parley.NewOTPEvent(parley.OTPFailed, "otp_x", app.DemoChannel, contact, "wrong_sender", at)
 				if err := tx.AddEvent(ctx, event); err != nil {
 					return err
 				}

@@ -40,7 +40,7 @@ func (n *notices) of(kind, channel string) int {
 // inShard returns codes of channels of one shard.
 func inShard(shard, n int) (codes []string) {
 	for i := 0; len(codes) < n; i++ {
-		if code := fmt.Sprintf("s%d-%d", shard, i); cluster.ShardOf(code) == shard {
+		if code := fmt.Sprintf("s%d-%d", shard, i); cluster.ToShard(code) == shard {
 			codes = append(codes, code)
 		}
 	}

@@ -78,7 +78,9 @@ func TestNodesDeleteChannel(t *testing.T) {
 	}
 }
 
-func seededContact(n int) parley.ContactID { return parley.ContactOf(fmt.Sprintf("62812345%05d", n)) }
+func seededContact(n int) parley.ContactID {
+	return parley.NewContactID(fmt.Sprintf("62812345%05d", n))
+}
 
 // seedChannel adds messages and codes to a channel, directly in the database.
 func seedChannel(t *testing.T, address string, channel parley.ChannelCode, messages, contacts int) {

@@ -122,7 +122,7 @@ func (l *lab) owned(by place) string {
 	for i := range loadChannels {
 		code := channelCode(i)
 		owner, err := l.server.Query(fmt.Sprintf("SELECT url FROM %[1]s.node JOIN %[1]s.shard ON shard.node = node.id WHERE shard.id = %[2]d",
-			l.schema, cluster.ShardOf(code)))
+			l.schema, cluster.ToShard(code)))
 		if err != nil {
 			l.t.Fatal(err)
 		}

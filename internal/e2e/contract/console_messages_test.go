@@ -40,7 +40,7 @@ func findFiltered(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	const number = "6281500001001"
 	token := e.CreateChannel("filters")
 	as := parleytest.As(token)
-	phone := e.PhoneOf(token, number)
+	phone := e.PhoneFor(token, number)
 	phone.Becomes(`{"name":"Sari"}`)
 	sent := e.Post("/api/send-message/text", `{"contact_id":"`+number+`@c.us","message":"Selamat PAGI"}`, as, parleytest.With("X-Request-Id",
 		"req-filters")).Expect(200)
@@ -312,7 +312,7 @@ func findCodes(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 func findTextless(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	token := e.CreateChannel("textless")
 	files := parleytest.Files(t)
-	phone := e.PhoneOf(token, "6281500003005")
+	phone := e.PhoneFor(token, "6281500003005")
 	e.Call("PATCH", "/api/manage/channels/textless", `{"settings":{"retention":"0s"}}`, admin).Expect(200)
 	e.Post("/api/send-message/text", `{"contact_id":"`+phone.Contact()+`","message":"secret plans"}`, parleytest.As(token)).Expect(200)
 	sent := e.Post("/api/send-message/image",

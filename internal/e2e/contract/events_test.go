@@ -212,7 +212,7 @@ func TestStreamFilters(t *testing.T) {
 	e.Post(sendText, textTo("6281234567890")).Expect(http.StatusOK) // its statuses are not asked for
 	e.Phone("6281234567890").Types("to demo")
 	first := own.want("message.received")
-	e.PhoneOf(shop, "6281234567890").Types("to shop")
+	e.PhoneFor(shop, "6281234567890").Types("to shop")
 	if got := other.want("message.received"); got.Channel != "shop" {
 		t.Errorf("a stream of shop tells of %s", got.Channel)
 	}

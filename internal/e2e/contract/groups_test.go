@@ -61,7 +61,7 @@ func sendInGroup(t *testing.T, e *parleytest.Env) {
 	}
 	for _, number := range []string{ayuNumber, budiNumber} {
 		var got []string
-		for _, m := range e.PhoneOf(token, number).Messages() {
+		for _, m := range e.PhoneFor(token, number).Messages() {
 			got = append(got, m.MessageID)
 		}
 		if !slices.Equal(got, sent) {
@@ -82,7 +82,7 @@ func sendInGroup(t *testing.T, e *parleytest.Env) {
 	archived := e.Post("/api/chat/archive", `{"group_id":"`+group+`"}`, as).Expect(http.StatusOK)
 	wantValue(t, archived, "meta.total", float64(len(sent)))
 	e.Eventually("the message is read", func() bool {
-		e.PhoneOf(token, ayuNumber).Reads()
+		e.PhoneFor(token, ayuNumber).Reads()
 		a := e.Get("/api/chat/detail?group_id="+group, as)
 		return a.Text(rowWhere(a, "type", "text")+".status") == "READ"
 	})
@@ -95,7 +95,7 @@ func receiveInGroup(t *testing.T, e *parleytest.Env) {
 	for i := range 10 {
 		number := []string{ayuNumber, budiNumber}[i%2]
 		body := fmt.Sprint("message ", i)
-		a := e.PhoneOf(token, number).Sends(`{"type":"text","group_id":"` + group + `","message":"` + body + `"}`)
+		a := e.PhoneFor(token, number).Sends(`{"type":"text","group_id":"` + group + `","message":"` + body + `"}`)
 		if id := a.Text("data.message_id"); !strings.HasPrefix(id, "false_"+group+"_") {
 			t.Errorf("message_id %q", id)
 		}
@@ -123,7 +123,7 @@ func receiveInGroup(t *testing.T, e *parleytest.Env) {
 func operateInGroup(t *testing.T, e *parleytest.Env) {
 	group, token := newGroup(e, "group-operate")
 	as := parleytest.As(token)
-	theirs := e.PhoneOf(token, budiNumber).Sends(`{"type":"text","group_id":"` + group + `","message":"hi"}`).Text("data.message_id")
+	theirs := e.PhoneFor(token, budiNumber).Sends(`{"type":"text","group_id":"` + group + `","message":"hi"}`).Text("data.message_id")
 	e.Eventually("it came", func() bool { return e.Get("/api/chat/detail?group_id="+group, as).Number("meta.total") == 1 })
 	ours := e.Post("/api/send-message/text", `{"group_id":"`+group+`","message":"oops"}`, as).Expect(http.StatusOK).Text("data.message_id")
 	e.Call("PUT", "/api/send-message/reaction", `{"message_id":"`+theirs+`","reaction":"👍"}`, as).Expect(http.StatusOK)
@@ -135,7 +135,7 @@ func operateInGroup(t *testing.T, e *parleytest.Env) {
 	wantValue(t, a, "data.0.status", "DELETED")
 	wantValue(t, a, "data.1.status", "READ")
 	wantValue(t, a, "data.1.reactions.0", "👍")
-	e.PhoneOf(token, ayuNumber).Sends(`{"type":"reaction","message_id":"` + theirs + `","reaction":"❤️"}`)
+	e.PhoneFor(token, ayuNumber).Sends(`{"type":"reaction","message_id":"` + theirs + `","reaction":"❤️"}`)
 	e.Eventually("the reaction came", func() bool {
 		return e.Get("/api/chat/detail?group_id="+group, as).Count("data.1.reactions") == 2
 	})
@@ -213,7 +213,7 @@ func loginInGroup(t *testing.T, e *parleytest.Env) {
 	link := e.Post("/api/otp/link/request", `{"contact_id":"`+ayuNumber+`@c.us","expires":300,"message":{"prompt":"Login ##code##",`+
 		`"success":"s","failed":"f","expired":"e"}}`, as).Expect(http.StatusOK)
 	code := link.Text("data.code")
-	e.PhoneOf(token, ayuNumber).Sends(`{"type":"text","group_id":"` + group + `","message":"Login ` + code + `"}`)
+	e.PhoneFor(token, ayuNumber).Sends(`{"type":"text","group_id":"` + group + `","message":"Login ` + code + `"}`)
 	e.Eventually("it came", func() bool { return e.Get("/api/chat/detail?group_id="+group, as).Number("meta.total") == 1 })
 	wantValue(t, e.Get("/api/otp/link/"+link.Text("data.id"), as).Expect(http.StatusOK), "data.status", "PENDING")
 	if body := e.Get("/api/chat/detail?group_id="+group, as).Text("data.0.body"); strings.Contains(body, code) {

@@ -103,7 +103,7 @@ func TestMCP(t *testing.T) {
 	if callTool(t, s, "send_message", args, &sent); sent.ID != first {
 		t.Errorf("the same key sent %s and %s", first, sent.ID)
 	}
-	phone := e.PhoneOf(token, number)
+	phone := e.PhoneFor(token, number)
 	phone.Types("makasih")
 	phone.Received("makasih")
 	var found foundByTool
@@ -160,7 +160,7 @@ func TestMCPInGroups(t *testing.T) {
 	e.Eventually("the tool listens", func() bool {
 		return e.Get("/api/sandbox/listeners?type=message.received", parleytest.As(token)).Number("data.listeners") > 0
 	})
-	phone := e.PhoneOf(token, ayuNumber)
+	phone := e.PhoneFor(token, ayuNumber)
 	phone.Types("to the channel alone")
 	phone.Received("to the channel alone")
 	phone.Sends(`{"type":"text","message":"halo juga","group_id":"` + group + `"}`)

@@ -241,7 +241,7 @@ func codeCallers(t *testing.T, e *parleytest.Env, shop string) {
 	part(t, e, "a Global token on a channel", func(e *parleytest.Env) {
 		number := newBuyer()
 		askCode(e, object{"contact_id": number + "@c.us"}, parleytest.As(e.Global), parleytest.On("shop"))
-		code := e.PhoneOf(shop, number).Expect("is your shop verification code").Codes[0]
+		code := e.PhoneFor(shop, number).Expect("is your shop verification code").Codes[0]
 		// Another channel knows nothing of it, and cannot use it up.
 		wantTry(e, number, code, "INVALID", 0)
 		wantTry(e, number, code, "APPROVED", 0, parleytest.As(shop))
@@ -267,7 +267,7 @@ func codeCallers(t *testing.T, e *parleytest.Env, shop string) {
 func requestCode(e *parleytest.Env, token, number string) (code string, a *parleytest.Response) {
 	e.T.Helper()
 	a = askCode(e, object{"contact_id": number + "@c.us"}, parleytest.As(token))
-	return e.PhoneOf(token, number).Expect("verification code").Codes[0], a
+	return e.PhoneFor(token, number).Expect("verification code").Codes[0], a
 }
 
 // expectLimited demands 429 with all that tells when to come back, and returns the seconds.
@@ -390,7 +390,7 @@ func codeOvertakes(t *testing.T, e *parleytest.Env) {
 	}
 	askCode(e, object{"contact_id": number + "@c.us", "expires": 3600}, as)
 	setPace(e, "slow", "0s")
-	phone := e.PhoneOf(token, number)
+	phone := e.PhoneFor(token, number)
 	phone.Expect("text 19")
 	if first := phone.Messages()[0].Body; !strings.Contains(first, "verification code") {
 		t.Errorf("the first to arrive is %q", first)
@@ -435,7 +435,7 @@ func codeWaits(t *testing.T, e *parleytest.Env) {
 	second := askCode(e, object{"contact_id": number + "@c.us", "expires": 3600}, as)
 	e.Restart()
 	setPace(e, "patient", "0s")
-	phone := e.PhoneOf(token, number)
+	phone := e.PhoneFor(token, number)
 	code := phone.Expect("verification code").Codes[0]
 	if a := wantTry(e, number, code, "APPROVED", 0, as); a.Text("data.id") != second.Text("data.id") ||
 		a.Text("data.id") == first.Text("data.id") {

@@ -17,7 +17,7 @@ func TestOwnMessages(t *testing.T) {
 	token := e.CreateChannel("ownsearch")
 	as := parleytest.As(token)
 	sent := e.Post(sendText, `{"contact_id":"`+number+`@c.us","message":"Selamat PAGI"}`, as).Expect(http.StatusOK)
-	phone := e.PhoneOf(token, number)
+	phone := e.PhoneFor(token, number)
 	phone.Types("makasih")
 	phone.Received("makasih")
 

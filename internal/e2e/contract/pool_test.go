@@ -381,7 +381,7 @@ func testPoolWaiting(t *testing.T, e *parleytest.Env) {
 		expectBodies(e, phone, "text one", "text two")
 	})
 	part(t, e, "one wait for the whole pool", func(e *parleytest.Env) {
-		phone := e.PhoneOf(paced(e, "slowpool"), "6281234567891")
+		phone := e.PhoneFor(paced(e, "slowpool"), "6281234567891")
 		began := time.Now()
 		a := pool(e, texts(phone.Contact(), "one", "two", "three"), parleytest.On("slowpool"), parleytest.With("Prefer", "wait=1"))
 		if took := time.Since(began); took < time.Second {
@@ -420,7 +420,7 @@ func testPoolChannels(t *testing.T, e *parleytest.Env) {
 		for channel, token := range map[string]string{"demo": e.Token, "shop": shop} {
 			_, number := newPhone(e)
 			expectOutcomes(pool(e, texts(number+"@c.us", "here"), parleytest.On(channel)), number+"@c.us", true, "text SENT")
-			expectBodies(e, e.PhoneOf(token, number), "text here")
+			expectBodies(e, e.PhoneFor(token, number), "text here")
 		}
 	})
 	part(t, e, "the one that last talked with the contact", func(e *parleytest.Env) {
@@ -430,7 +430,7 @@ func testPoolChannels(t *testing.T, e *parleytest.Env) {
 				contact := number + "@c.us"
 				expectSent(submit(e, "text", object{"contact_id": contact, "message": "hello from " + channel}, parleytest.As(token)))
 				expectOutcomes(pool(e, texts(contact, "again")), contact, true, "text SENT")
-				if got := bodiesAt(e.PhoneOf(token, number)); !slices.Equal(got, []string{"text hello from " + channel, "text again"}) {
+				if got := bodiesAt(e.PhoneFor(token, number)); !slices.Equal(got, []string{"text hello from " + channel, "text again"}) {
 					e.T.Errorf("contact %d of %s got %q there", i, channel, got)
 				}
 			}
@@ -438,7 +438,7 @@ func testPoolChannels(t *testing.T, e *parleytest.Env) {
 	})
 	part(t, e, "what the contact wrote counts too", func(e *parleytest.Env) {
 		_, number := newPhone(e)
-		contact, onDemo, onShop := number+"@c.us", e.Phone(number), e.PhoneOf(shop, number)
+		contact, onDemo, onShop := number+"@c.us", e.Phone(number), e.PhoneFor(shop, number)
 		expectSent(submit(e, "text", object{"contact_id": contact, "message": "hello"}, parleytest.As(shop)))
 		onDemo.Types("It is me")
 		onDemo.Received("It is me")
@@ -466,7 +466,7 @@ func testPoolChannels(t *testing.T, e *parleytest.Env) {
 		expectOutcomes(pool(e, texts(contact, "pinned"), parleytest.On("shop")), contact, false, "text FAILED not_sent")
 		manage(e, "shop", "pair")
 		works(e, "shop")
-		expectBodies(e, e.PhoneOf(shop, number), "text hello")
+		expectBodies(e, e.PhoneFor(shop, number), "text hello")
 	})
 	part(t, e, "none works", func(e *parleytest.Env) {
 		manage(e, "shop", "stop")
@@ -484,7 +484,7 @@ func testPoolChannels(t *testing.T, e *parleytest.Env) {
 			works(e, channel)
 		}
 		for _, token := range []string{e.Token, shop} {
-			if got := bodiesAt(e.PhoneOf(token, "6281234567890")); slices.Contains(got, "text never") {
+			if got := bodiesAt(e.PhoneFor(token, "6281234567890")); slices.Contains(got, "text never") {
 				e.T.Errorf("what was not sent arrived later: %q", got)
 			}
 		}
@@ -498,7 +498,7 @@ func testPoolChannels(t *testing.T, e *parleytest.Env) {
 		allow("demo", `"6281234567890@c.us"`)
 		pool(e, texts(contact, "x"), parleytest.On("demo")).ExpectError(http.StatusForbidden, "parley channel allow demo "+number)
 		expectOutcomes(pool(e, texts(contact, "by the one that may")), contact, true, "text SENT")
-		expectBodies(e, e.PhoneOf(shop, number), "text by the one that may")
+		expectBodies(e, e.PhoneFor(shop, number), "text by the one that may")
 		allow("shop", `"6281234567890@c.us"`)
 		pool(e, texts(contact, "x")).ExpectError(http.StatusForbidden, "parley channel allow ")
 		expectOutcomes(pool(e, texts("6281234567890@s.us", "allowed")), "6281234567890@c.us", true, "text SENT")

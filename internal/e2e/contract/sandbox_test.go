@@ -385,7 +385,7 @@ func sandboxApart(t *testing.T, e *parleytest.Env) {
 	if got := e.Get(path, right).Expect(http.StatusOK).Count("data"); got != 3 {
 		t.Errorf("after the other channel was reset the phone has %d messages, want 3", got)
 	}
-	e.PhoneOf(e.CreateToken("channel", "right"), number).Types("hello right")
-	e.PhoneOf(e.CreateToken("channel", "right"), number).Received("hello right")
+	e.PhoneFor(e.CreateToken("channel", "right"), number).Types("hello right")
+	e.PhoneFor(e.CreateToken("channel", "right"), number).Received("hello right")
 	wantValue(t, e.Get("/api/chat/detail?limit=1&contact_id="+number+"@c.us", left).Expect(http.StatusOK), "meta.total", 0.0)
 }

@@ -119,7 +119,7 @@ func globalCode(t *testing.T, e *parleytest.Env) {
 	}
 	channel := a.Text("data.channel")
 	token := e.CreateToken("channel", channel)
-	phone := e.PhoneOf(token, number)
+	phone := e.PhoneFor(token, number)
 	e.Eventually("the code arrives", func() bool { return len(phone.Messages()) > 0 })
 	arrived := phone.Messages()[0]
 	if len(arrived.Codes) != 1 || len(arrived.Codes[0]) != 5 {

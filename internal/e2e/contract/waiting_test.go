@@ -314,7 +314,7 @@ func testReconnecting(t *testing.T, e *parleytest.Env) {
 	part(t, e, "accepted meanwhile", func(e *parleytest.Env) {
 		token := e.CreateChannel("shaky")
 		as := parleytest.As(token)
-		phone := e.PhoneOf(token, "6281234567890")
+		phone := e.PhoneFor(token, "6281234567890")
 		e.Post("/api/sandbox/faults", `{"fault":"drop_socket","times":1}`, as).Expect(http.StatusOK)
 		status := func() string { return e.Get("/api/channel/health", as).Text("data.status") }
 		first := expectPending(submit(e, "text", object{"contact_id": phone.Contact(), "message": "one"}, as, parleytest.With("Prefer",
@@ -359,7 +359,7 @@ func testExpiry(t *testing.T, e *parleytest.Env) {
 		if reason, _ := row["error"].(map[string]any); reason["code"] != "expired" {
 			e.T.Errorf("history has %v", row)
 		}
-		expectBodies(e, e.PhoneOf(token, "6281234567891"))
+		expectBodies(e, e.PhoneFor(token, "6281234567891"))
 	}
 	part(t, e, "after a day", func(e *parleytest.Env) {
 		expires(e, "daily", paced(e, "daily"), `{"pace":"1h"}`, 24*3600-60, 24*3600+1)
@@ -374,7 +374,7 @@ func testWaitingOn(t *testing.T, e *parleytest.Env) {
 	part(t, e, "deleted, stopped, sent", func(e *parleytest.Env) {
 		token := paced(e, "calm")
 		as, async := parleytest.As(token), parleytest.With("Prefer", "respond-async")
-		phone := e.PhoneOf(token, "6281234567891")
+		phone := e.PhoneFor(token, "6281234567891")
 		var ids []string
 		for _, text := range []string{"one", "two", "three"} {
 			a := expectPending(submit(e, "text", object{"contact_id": phone.Contact(), "message": text}, as, async))
@@ -453,7 +453,7 @@ func testAllowList(t *testing.T, e *parleytest.Env) {
 	files := parleytest.Files(t)
 	token := e.CreateChannel("soon")
 	as := parleytest.As(token)
-	phone := e.PhoneOf(token, "6281234567891")
+	phone := e.PhoneFor(token, "6281234567891")
 	own := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "own"}, as)).Text("data.message_id")
 	phone.Types("theirs")
 	theirs := phone.Received("theirs")

@@ -90,7 +90,7 @@ func deleteBig(t *testing.T, s *testServer) {
 	}
 }
 
-func contact(n int) parley.ContactID { return parley.ContactOf(fmt.Sprintf("62812345%05d", n)) }
+func contact(n int) parley.ContactID { return parley.NewContactID(fmt.Sprintf("62812345%05d", n)) }
 
 // seed adds messages and codes to channel big, directly in the database.
 func seed(t *testing.T, path string, messages, contacts int) {

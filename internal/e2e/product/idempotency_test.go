@@ -112,7 +112,7 @@ func TestKeyScopes(t *testing.T) {
 		if isReplay(a) || a.Text("data.id") == first.Text("data.id") {
 			t.Errorf("another channel got the answer of this one: %s", a.Body)
 		}
-		e.PhoneOf(other, "6281234567890").Expect("Hello")
+		e.PhoneFor(other, "6281234567890").Expect("Hello")
 	})
 	t.Run("the longest key", func(t *testing.T) {
 		long := key(strings.Repeat("k", 255))

@@ -121,7 +121,7 @@ func testNumbers(t *fixture) {
 	number := t.Phone(t, 0).Contact().Number()
 	for _, spelling := range []string{number, "+" + number, "+" + number[:2] + " " + number[2:5] + "-" + number[5:]} {
 		id, exists, err := t.directory.CheckNumber(t.Context(), spelling)
-		if err != nil || !exists || id != parley.ContactOf(number) {
+		if err != nil || !exists || id != parley.NewContactID(number) {
 			t.Errorf("%q is %s, %t (%v)", spelling, id, exists, err)
 		}
 	}
@@ -162,7 +162,7 @@ func testGroups(t *fixture) {
 	if _, err := t.groups.Participants(t.Context(), "1@g.us"); !errors.Is(err, parley.ErrNotFound) {
 		t.Errorf("an unknown group: %v", err)
 	}
-	if _, err := t.groups.CreateGroup(t.Context(), "Nobody", []parley.ContactID{t.Absent}); network.ClassOf(err) != network.Permanent {
+	if _, err := t.groups.CreateGroup(t.Context(), "Nobody", []parley.ContactID{t.Absent}); network.ToClass(err) != network.Permanent {
 		t.Errorf("a group with an absent number: %v", err)
 	}
 }

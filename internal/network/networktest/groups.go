@@ -232,7 +232,7 @@ func testGroupChanges(t *fixture) {
 
 func testGroupErrors(t *fixture, id parley.GroupID) {
 	errs, err := t.groups.UpdateParticipants(t.Context(), id, true, []parley.ContactID{t.Absent, t.phone.Contact()})
-	if err != nil || network.ClassOf(errs[0]) != network.Permanent || errs[1] != nil {
+	if err != nil || network.ToClass(errs[0]) != network.Permanent || errs[1] != nil {
 		t.Errorf("adding an absent number: %v, %v", errs, err)
 	}
 	link, err := t.groups.InviteLink(t.Context(), id)
@@ -252,7 +252,7 @@ func testGroupErrors(t *fixture, id parley.GroupID) {
 			t.Errorf("adding to it: %v", err)
 		}
 		refusal := t.trySend(t.outgoing(id.Chat(), parley.Text{Body: "hi"}))[0]
-		if network.ClassOf(refusal) != network.Permanent {
+		if network.ToClass(refusal) != network.Permanent {
 			t.Errorf("sending to it: %v", refusal)
 		}
 	}

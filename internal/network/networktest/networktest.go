@@ -297,17 +297,17 @@ func (in *inbox) awaitState(t testing.TB, status parley.ChannelStatus, skip int)
 func eventChat(e network.Event) parley.ContactID {
 	switch e := e.(type) {
 	case network.Message:
-		return network.ChatOf(e.From, e.Group)
+		return network.ToChat(e.From, e.Group)
 	case network.Receipt:
-		return network.ChatOf(e.From, e.Group)
+		return network.ToChat(e.From, e.Group)
 	case network.Reaction:
 		return e.Target.Chat
 	case network.Deletion:
-		return network.ChatOf(e.From, e.Group)
+		return network.ToChat(e.From, e.Group)
 	case network.Edit:
-		return network.ChatOf(e.From, e.Group)
+		return network.ToChat(e.From, e.Group)
 	case network.Vote:
-		return network.ChatOf(e.From, e.Group)
+		return network.ToChat(e.From, e.Group)
 	case network.GroupChange:
 		return e.GroupID.Chat()
 	}

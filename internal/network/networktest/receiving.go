@@ -118,14 +118,14 @@ func testFetchLater(t *fixture) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	t.must(err)
 	defer file.Close()
-	if err := t.s.Fetch(t.Context(), reference, file); network.ClassOf(err) != network.Disconnected {
+	if err := t.s.Fetch(t.Context(), reference, file); network.ToClass(err) != network.Disconnected {
 		t.Errorf("a closed session fetches: %v", err)
 	}
 	t.s, _ = start(t, t.Harness)
 	if got := fetch(t, t.s, reference); !bytes.Equal(got, paper) {
 		t.Errorf("the file is %q, want %q", got, paper)
 	}
-	if err := t.s.Fetch(t.Context(), []byte("nonsense"), file); network.ClassOf(err) != network.Permanent {
+	if err := t.s.Fetch(t.Context(), []byte("nonsense"), file); network.ToClass(err) != network.Permanent {
 		t.Errorf("nonsense is fetched: %v", err)
 	}
 }

@@ -79,11 +79,11 @@ func sameContent(got, want parley.Content) error {
 	if want, ok := want.(parley.Contacts); ok && !slices.Equal(got.(parley.Contacts).Cards, want.Cards) {
 		return fmt.Errorf("got %+v, want %+v", got, want)
 	}
-	media := parley.MediaOf(want)
+	media := parley.MediaIn(want)
 	if media == nil {
 		return nil
 	}
-	carried := parley.MediaOf(got)
+	carried := parley.MediaIn(got)
 	if !bytes.Equal(carried.SHA256, media.SHA256) || carried.MIME != media.MIME || carried.Size != media.Size ||
 		carried.Seconds != media.Seconds || carried.Animated != media.Animated {
 		return fmt.Errorf("its file is %+v, want %+v", carried, media)
@@ -163,7 +163,7 @@ func testHeldBack(t *fixture) {
 	errs := t.trySend(
 		t.outgoing(t.Absent, parley.Text{Body: "1"}), t.outgoing(t.phone.Contact(), parley.Text{Body: "2"}),
 		t.outgoing(t.Absent, parley.Text{Body: "3"}))
-	if network.ClassOf(errs[0]) != network.Permanent {
+	if network.ToClass(errs[0]) != network.Permanent {
 		t.Errorf("to an absent number: %v", errs[0])
 	}
 	if errs[1] != nil {
@@ -198,7 +198,7 @@ func testRefusals(t *fixture) {
 // testImpossibleNumbers sends to numbers that cannot exist. The reason says what to do.
 func testImpossibleNumbers(t *fixture) {
 	for _, number := range []string{"0812345", "081234567890", "12345", "628123", "6281234567890123"} {
-		err := t.trySend(t.outgoing(parley.ContactOf(number), parley.Text{Body: "hi"}))[0]
+		err := t.trySend(t.outgoing(parley.NewContactID(number), parley.Text{Body: "hi"}))[0]
 		refusal, ok := errors.AsType[*network.Error](err)
 		if !ok || refusal.Class != network.Permanent || refusal.Failure.Code != parley.NotOnNetwork ||
 			!strings.Contains(refusal.Failure.Message, "country code") {
@@ -210,7 +210,7 @@ func testImpossibleNumbers(t *fixture) {
 		if _, exists, err := t.directory.CheckNumber(t.Context(), number); err != nil || exists {
 			t.Errorf("%s exists: %t (%v)", number, exists, err)
 		}
-		if c, err := t.directory.Contact(t.Context(), parley.ContactOf(number)); err != nil || c.OnNetwork {
+		if c, err := t.directory.Contact(t.Context(), parley.NewContactID(number)); err != nil || c.OnNetwork {
 			t.Errorf("contact %s is %+v (%v)", number, c, err)
 		}
 	}
@@ -220,13 +220,13 @@ func testDisconnected(t *fixture) {
 	if t.pairer != nil {
 		t.must(t.pairer.Logout(t.Context()))
 		err := t.trySend(t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))[0]
-		if network.ClassOf(err) != network.Disconnected {
+		if network.ToClass(err) != network.Disconnected {
 			t.Errorf("logged out: %v, want the class for no connection", err)
 		}
 	}
 	t.must(t.s.Close())
 	err := t.trySend(t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))[0]
-	if network.ClassOf(err) != network.Disconnected {
+	if network.ToClass(err) != network.Disconnected {
 		t.Errorf("closed: %v, want the class for no connection", err)
 	}
 	if shown := t.phone.Shows(t); len(shown) != 0 {

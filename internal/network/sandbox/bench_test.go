@@ -49,7 +49,7 @@ func sendBursts(b *testing.B, s network.Session, count, phones, burst int) {
 		group.Go(func() {
 			var chats []parley.ContactID
 			for i := caller; i < phones; i += maxCalls {
-				chats = append(chats, parley.ContactOf(fmt.Sprintf("62812%08d", i)))
+				chats = append(chats, parley.NewContactID(fmt.Sprintf("62812%08d", i)))
 			}
 			sent := 0
 			for left := count / maxCalls; left > 0; left -= burst {

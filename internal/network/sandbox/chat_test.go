@@ -45,7 +45,7 @@ func TestChatAsksForNothing(t *testing.T) {
 		if _, err := d.network.Message(t.Context(), "test", number, "3EB0NOTHING"); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("a message that is not there: %v", err)
 		}
-		if _, err := d.network.Chat(t.Context(), "test", number, "", "nonsense", 2); parley.CodeOf(err) != parley.Invalid {
+		if _, err := d.network.Chat(t.Context(), "test", number, "", "nonsense", 2); parley.ToCode(err) != parley.Invalid {
 			t.Errorf("an invalid cursor: %v", err)
 		}
 		chats, err := d.network.Chats(t.Context(), "test", number)

@@ -79,7 +79,7 @@ func (s *session) CheckNumber(ctx context.Context, number string) (parley.Contac
 	if err != nil {
 		return "", false, s.connected() // not a number
 	}
-	id := parley.ContactOf(digits)
+	id := parley.NewContactID(digits)
 	p, err := s.lookUp(ctx, id)
 	return id, p.OnNetwork, err
 }
@@ -100,7 +100,7 @@ func (s *session) lookUp(ctx context.Context, id parley.ContactID) (Phone, error
 }
 
 func (p Phone) contact() parley.Contact {
-	c := parley.Contact{ID: parley.ContactOf(p.Number), Name: p.Name, IsBlocked: p.Blocks, OnNetwork: p.OnNetwork, LastSeenAt: p.LastSeenAt}
+	c := parley.Contact{ID: parley.NewContactID(p.Number), Name: p.Name, IsBlocked: p.Blocks, OnNetwork: p.OnNetwork, LastSeenAt: p.LastSeenAt}
 	if p.OnNetwork {
 		c.About = about
 	}

@@ -76,7 +76,7 @@ func TestTotalsFollowEveryChange(t *testing.T) {
 		check("after a new name", 7, 1)
 		d.patch(budi, PhonePatch{Name: new("")})
 		check("without a name", 6, 1)
-		_, err := d.session.CreateGroup(ctx, "Team", []parley.ContactID{parley.ContactOf(ayu)})
+		_, err := d.session.CreateGroup(ctx, "Team", []parley.ContactID{parley.NewContactID(ayu)})
 		must(t, err)
 		check("with a group", 6, 2)
 		page, total, err := d.session.Contacts(ctx, parley.Page{Limit: 2, Offset: 4})

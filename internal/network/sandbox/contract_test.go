@@ -44,7 +44,7 @@ func TestContract(t *testing.T) {
 					t.Fatal(err)
 				}
 				err := s.Send(t.Context(), []*parley.Message{text("6281234567890", "lost")})[0]
-				if network.ClassOf(err) != network.Unknown {
+				if network.ToClass(err) != network.Unknown {
 					t.Fatalf("a broken connection: %v", err)
 				}
 			},
@@ -69,7 +69,7 @@ func openNetwork(t testing.TB, path string) *Network {
 
 // withFile returns a content with a file. In these tests its key is the file itself.
 func withFile(c parley.Content, data string) parley.Content {
-	m := parley.MediaOf(c)
+	m := parley.MediaIn(c)
 	if m == nil {
 		return c
 	}
@@ -88,7 +88,7 @@ func openFile(_ context.Context, key string) (io.ReadCloser, error) {
 
 // text makes a message to a number.
 func text(number, body string) *parley.Message {
-	return &parley.Message{Channel: "test", Chat: parley.ContactOf(number), ID: network.RandomID("3EB0"), FromMe: true,
+	return &parley.Message{Channel: "test", Chat: parley.NewContactID(number), ID: network.RandomID("3EB0"), FromMe: true,
 		Content: parley.Text{Body: body}}
 }
 
@@ -99,7 +99,7 @@ type testPhone struct {
 	number  string
 }
 
-func (p testPhone) Contact() parley.ContactID { return parley.ContactOf(p.number) }
+func (p testPhone) Contact() parley.ContactID { return parley.NewContactID(p.number) }
 
 func (p testPhone) Shows(t testing.TB) []networktest.Shown {
 	t.Helper()

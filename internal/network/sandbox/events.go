@@ -134,14 +134,14 @@ func (e event) networkEvent() (network.Event, error) {
 			return nil, err
 		}
 		m := network.Message{From: from, Group: group, ID: e.Target, Content: content, ReplyTo: e.ReplyTo, At: e.at}
-		if file := parley.MediaOf(content); file != nil {
+		if file := parley.MediaIn(content); file != nil {
 			m.File, err = json.Marshal(fileReference{file.Key})
 		}
 		return m, err
 	case receiptEvent:
 		return network.Receipt{From: from, Group: group, IDs: e.IDs, Status: parley.Status(e.Status), At: e.at}, nil
 	case reactionEvent:
-		target := parley.MessageRef{FromMe: e.FromMe, Chat: network.ChatOf(from, group), ID: e.Target}
+		target := parley.MessageRef{FromMe: e.FromMe, Chat: network.ToChat(from, group), ID: e.Target}
 		return network.Reaction{From: from, Target: target, Emoji: e.Emoji, At: e.at}, nil
 	case deletionEvent:
 		return network.Deletion{From: from, Group: group, Target: e.Target, At: e.at}, nil

@@ -66,7 +66,7 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 		if f.To, err = parley.ParseNumber(f.To); err != nil {
 			return parley.InvalidField("to", "to must be a phone number in digits, for example 6281234567890.")
 		}
-		f.contact = parley.ContactOf(f.To)
+		f.contact = parley.NewContactID(f.To)
 	}
 	return n.write(ctx, "add fault", func(tx *sqldb.Tx) (err error) {
 		f.id, err = tx.Insert(`INSERT INTO faults (world, fault, times, contact, kind, reason) VALUES ($1, $2, $3, $4, $5, $6)`,

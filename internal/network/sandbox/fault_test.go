@@ -50,12 +50,12 @@ func TestFaultHitsOnlyItsMessageInABurst(t *testing.T) {
 func TestFaultLeavesOperationsAlone(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.order(Fault{Fault: FaultRefuse})
-		archive := &parley.Message{Chat: parley.ContactOf(ayu), ID: network.RandomID("3EB0"), Content: parley.Archive{Archived: true}}
+		archive := &parley.Message{Chat: parley.NewContactID(ayu), ID: network.RandomID("3EB0"), Content: parley.Archive{Archived: true}}
 		if err := d.send(archive)[0]; err != nil {
 			t.Errorf("an operation: %v", err)
 		}
 		d.order(Fault{Fault: FaultRefuse, Kind: parley.KindArchive})
-		if err := d.send(archive)[0]; network.ClassOf(err) != network.Permanent {
+		if err := d.send(archive)[0]; network.ToClass(err) != network.Permanent {
 			t.Errorf("an operation that was named: %v", err)
 		}
 	})
@@ -97,13 +97,13 @@ func TestFaultDropSocket(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.order(Fault{Fault: FaultDrop})
 		m := text(ayu, "hi")
-		if err := d.send(m)[0]; network.ClassOf(err) != network.Unknown {
+		if err := d.send(m)[0]; network.ToClass(err) != network.Unknown {
 			t.Errorf("got %v", err)
 		}
 		if got := d.messages(ayu, Query{}); len(got) != 1 {
 			t.Errorf("the phone shows %+v, want the message", got)
 		}
-		if err := d.send(text(budi, "hi"))[0]; network.ClassOf(err) != network.Disconnected {
+		if err := d.send(text(budi, "hi"))[0]; network.ToClass(err) != network.Disconnected {
 			t.Errorf("without a connection: %v", err)
 		}
 		waitFor(t, reconnectIn)
@@ -129,7 +129,7 @@ func TestFaultLogOut(t *testing.T) {
 		d.order(Fault{Fault: FaultLogOut})
 		errs := d.send(text(ayu, "hi"), text(budi, "hi"))
 		for _, err := range errs {
-			if network.ClassOf(err) != network.Disconnected {
+			if network.ToClass(err) != network.Disconnected {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -169,7 +169,7 @@ func TestAddFaultRefusesNonsense(t *testing.T) {
 		for range maxFaults {
 			d.order(Fault{Fault: FaultRefuse})
 		}
-		if err := d.network.AddFault(t.Context(), "test", Fault{Fault: FaultRefuse}); parley.CodeOf(err) != parley.Invalid {
+		if err := d.network.AddFault(t.Context(), "test", Fault{Fault: FaultRefuse}); parley.ToCode(err) != parley.Invalid {
 			t.Errorf("one too many: %v", err)
 		}
 	})

@@ -68,10 +68,10 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 	list, err := sqldb.Collect(db, func(row scanner) (parley.Participant, error) {
 		var number, name string
 		err := row.Scan(&number, &name)
-		return parley.Participant{ID: parley.ContactOf(number), Name: name}, err
+		return parley.Participant{ID: parley.NewContactID(number), Name: name}, err
 	}, `SELECT m.number, coalesce(p.name, '') FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
 		WHERE m.grp = $1 ORDER BY m.number`, row, world)
-	channel := parley.Participant{ID: parley.ContactOf(s.world.number), Name: s.name, IsAdmin: true, IsOwner: true}
+	channel := parley.Participant{ID: parley.NewContactID(s.world.number), Name: s.name, IsAdmin: true, IsOwner: true}
 	return append([]parley.Participant{channel}, list...), err
 }
 
@@ -91,7 +91,7 @@ func createGroup(tx *sqldb.Tx, world int64, name string, members []parley.Contac
 
 func (w *world) group(id int64, name string, created, members int64) parley.Group {
 	return parley.Group{
-		ID: groupID(id), Name: name, CreatedAt: time.UnixMilli(created).UTC(), Owner: parley.ContactOf(w.number), IsOwner: true,
+		ID: groupID(id), Name: name, CreatedAt: time.UnixMilli(created).UTC(), Owner: parley.NewContactID(w.number), IsOwner: true,
 		CanAddMember: true, ParticipantCount: int(members) + 1, // and the channel
 	}
 }
@@ -120,7 +120,7 @@ func groupRow(id parley.GroupID) (int64, bool) {
 	return row, ok && err == nil && groupID(row) == id
 }
 
-func (w *world) contact() parley.ContactID { return parley.ContactOf(w.number) }
+func (w *world) contact() parley.ContactID { return parley.NewContactID(w.number) }
 
 // findGroup returns the row of a group that the channel is in. If there is none the error is [parley.ErrNotFound].
 func (w *world) findGroup(c *sqldb.Conn, id parley.GroupID) (row int64, err error) {

@@ -183,12 +183,12 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	m.ID.Chat, m.ID.FromMe = network.ChatOf(p.contactID(), toGroupID(m.group)), m.direction == fromChannel
+	m.ID.Chat, m.ID.FromMe = network.ToChat(p.contactID(), toGroupID(m.group)), m.direction == fromChannel
 	switch m.direction {
 	case fromPhone:
 		m.Author = p.contactID()
 	case fromMember:
-		m.Author = parley.ContactOf(author)
+		m.Author = parley.NewContactID(author)
 	}
 	m.At = time.UnixMilli(at).UTC()
 	if edited != 0 {
@@ -196,13 +196,13 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 	}
 	m.Cursor = cursorAt(seq)
 	if m.Status == 0 { // then it follows from the phone's cursors: receipts change no rows
-		m.Status = p.statusOf(seq, m.direction != fromChannel, m.Kind)
+		m.Status = p.toStatus(seq, m.direction != fromChannel, m.Kind)
 	}
 	if m.Content, err = parley.DecodeContent(m.Kind, m.Body, data); err != nil {
 		return Message{}, err
 	}
 	if m.Status != parley.Deleted {
-		m.Media = parley.MediaOf(m.Content)
+		m.Media = parley.MediaIn(m.Content)
 	}
 	if votes != "" {
 		if err := json.Unmarshal([]byte(votes), &m.Votes); err != nil {
@@ -219,7 +219,7 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 	return m, nil
 }
 
-func (p *phone) statusOf(seq int64, received bool, kind parley.Kind) parley.Status {
+func (p *phone) toStatus(seq int64, received bool, kind parley.Kind) parley.Status {
 	switch {
 	case received:
 		return parley.Received
@@ -319,7 +319,7 @@ func (n *Network) Message(ctx context.Context, channel parley.ChannelCode, numbe
 		return Message{}, err
 	}
 	m, err := n.target(ctx, p, "message_id", id)
-	if parley.CodeOf(err) == parley.Invalid {
+	if parley.ToCode(err) == parley.Invalid {
 		return Message{}, parley.ErrNotFound
 	}
 	return m, err

@@ -16,7 +16,7 @@ func TestMessagesAreFound(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		start, err := d.network.Cursor(t.Context(), "test")
 		must(t, err)
-		image := &parley.Message{Chat: parley.ContactOf(ayu), ID: network.RandomID("3EB0"), FromMe: true,
+		image := &parley.Message{Chat: parley.NewContactID(ayu), ID: network.RandomID("3EB0"), FromMe: true,
 			Content: parley.Image{Media: parley.Media{MIME: "image/jpeg", Filename: "Promo.jpg", Size: 7}}}
 		first := text(ayu, "Kode Anda 482913, lihat https://example.com/x.")
 		d.send(first, image, text(budi, "not for Ayu"))
@@ -94,7 +94,7 @@ func TestMessagesFarApartAreFound(t *testing.T) {
 func TestBadCursor(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		for _, cursor := range []Cursor{"x", "c", "c-1", "cZ", "c0001", "cffffffffffffffffffff"} {
-			if _, err := d.network.Messages(t.Context(), "test", ayu, Query{After: cursor}); parley.CodeOf(err) != parley.Invalid {
+			if _, err := d.network.Messages(t.Context(), "test", ayu, Query{After: cursor}); parley.ToCode(err) != parley.Invalid {
 				t.Errorf("%q: %v", cursor, err)
 			}
 		}

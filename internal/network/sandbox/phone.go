@@ -61,7 +61,7 @@ type phone struct {
 	cursors
 }
 
-func (p *phone) contactID() parley.ContactID { return parley.ContactOf(p.Number) }
+func (p *phone) contactID() parley.ContactID { return parley.NewContactID(p.Number) }
 
 // shownUpTo returns the position of the last message that the phone's screen can show.
 func (p *phone) shownUpTo() int64 {
@@ -74,7 +74,7 @@ func (p *phone) shownUpTo() int64 {
 // newPhone returns a new phone. 999 is not the code of a country: the last digit of such a number selects a fault of the
 // phone.
 func newPhone(number string) Phone {
-	p := Phone{Number: number, Online: true, Reads: WhenOpen, OnNetwork: parley.ContactOf(number).CanExist()}
+	p := Phone{Number: number, Online: true, Reads: WhenOpen, OnNetwork: parley.NewContactID(number).CanExist()}
 	if !strings.HasPrefix(number, "999") {
 		return p
 	}

@@ -37,7 +37,7 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 	if err != nil {
 		return Message{}, err
 	}
-	if file := parley.MediaOf(o.Content); file != nil && file.Key == "" {
+	if file := parley.MediaIn(o.Content); file != nil && file.Key == "" {
 		return Message{}, parley.InvalidField("file", "file must have content.")
 	}
 	var replyTo parley.MessageID
@@ -68,7 +68,7 @@ func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Me
 	text := content.Text()
 	return &Message{
 		ID: parley.MessageRef{Chat: p.contactID(), ID: MessageIDFrom(random)}, Author: p.contactID(), direction: fromPhone,
-		Kind: content.Kind(), Body: text, Content: content, Media: parley.MediaOf(content),
+		Kind: content.Kind(), Body: text, Content: content, Media: parley.MediaIn(content),
 		ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
 		Copies: 1, Codes: Codes(text), Links: Links(text),
 	}

@@ -225,7 +225,7 @@ func TestLIDIsMappedToTheNumber(t *testing.T) {
 		_, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}})
 		must(t, err)
 		waitFor(t, time.Second)
-		if got := came[network.Message](d); len(got) != 1 || got[0].From != parley.ContactOf(ayu) {
+		if got := came[network.Message](d); len(got) != 1 || got[0].From != parley.NewContactID(ayu) {
 			t.Errorf("there came %+v", got)
 		}
 	})
@@ -278,7 +278,7 @@ func TestTypingFades(t *testing.T) {
 			must(t, err)
 			return !p.TypingUntil.IsZero()
 		}
-		must(t, d.session.Typing(t.Context(), parley.ContactOf(ayu), true))
+		must(t, d.session.Typing(t.Context(), parley.NewContactID(ayu), true))
 		if !typing() {
 			t.Error("typing is not shown")
 		}
@@ -286,7 +286,7 @@ func TestTypingFades(t *testing.T) {
 		if typing() {
 			t.Error("typing is shown after the message")
 		}
-		must(t, d.session.Typing(t.Context(), parley.ContactOf(ayu), true))
+		must(t, d.session.Typing(t.Context(), parley.NewContactID(ayu), true))
 		waitFor(t, typingFor)
 		if typing() {
 			t.Error("typing does not fade")
@@ -312,7 +312,7 @@ func TestCreatePhone(t *testing.T) {
 			t.Errorf("contacts are %+v (%v)", contacts, err)
 		}
 		for _, number := range []string{"12", "no number", "6281234567890@c.us"} {
-			if _, err := d.network.CreatePhone(ctx, "test", number, ""); parley.CodeOf(err) != parley.Invalid {
+			if _, err := d.network.CreatePhone(ctx, "test", number, ""); parley.ToCode(err) != parley.Invalid {
 				t.Errorf("%q: %v", number, err)
 			}
 		}
@@ -322,7 +322,7 @@ func TestCreatePhone(t *testing.T) {
 func TestActsThatMakeNoSense(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		ctx, n := t.Context(), d.network
-		poll := &parley.Message{Chat: parley.ContactOf(ayu), ID: network.RandomID("3EB0"), FromMe: true,
+		poll := &parley.Message{Chat: parley.NewContactID(ayu), ID: network.RandomID("3EB0"), FromMe: true,
 			Content: parley.Poll{Title: "?", Options: []string{"a", "b"}}}
 		hello := text(ayu, "hi")
 		d.send(poll, hello)
@@ -339,12 +339,12 @@ func TestActsThatMakeNoSense(t *testing.T) {
 			"a reply to nothing":          second(n.SendAs(ctx, "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}, ReplyTo: "3EB0FFFF"})),
 			"a picture without a picture": second(n.SendAs(ctx, "test", ayu, Outgoing{Content: parley.Image{}})),
 		} {
-			if parley.CodeOf(err) != parley.Invalid {
+			if parley.ToCode(err) != parley.Invalid {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 		d.patch(ayu, PhonePatch{OnNetwork: new(false)})
-		if _, err := n.SendAs(ctx, "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}}); parley.CodeOf(err) != parley.BadRequest {
+		if _, err := n.SendAs(ctx, "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}}); parley.ToCode(err) != parley.BadRequest {
 			t.Errorf("a phone that is not on the network: %v", err)
 		}
 	})

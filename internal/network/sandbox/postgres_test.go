@@ -203,11 +203,11 @@ func TestDropEndsWrites(t *testing.T) {
 		w.mu.Unlock()
 	}
 	must(t, a.Drop(ctx, notTest))
-	if err := <-waited; parley.CodeOf(err) != parley.Unavailable {
+	if err := <-waited; parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("a waiting request got %v", err)
 	}
 	err = w.write(ctx, "late", func(tx *sqldb.Tx) error { return w.addEvent(tx, p, event{Type: messageEvent}) })
-	if parley.CodeOf(err) != parley.Unavailable {
+	if parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("a late write got %v", err)
 	}
 	if again, err := a.world(ctx, "test"); err != nil || again == w {

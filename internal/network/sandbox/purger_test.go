@@ -88,11 +88,11 @@ func TestIdlePhonesAreNotInMemory(t *testing.T) {
 		for i := range phones {
 			number := fmt.Sprintf("62855%06d", i)
 			d.send(text(number, "hi"))
-			must(t, d.session.Typing(t.Context(), parley.ContactOf(number), true))
+			must(t, d.session.Typing(t.Context(), parley.NewContactID(number), true))
 		}
 		go d.network.Messages(t.Context(), "test", ayu, Query{Wait: time.Second})
 		waitFor(t, 2*purgeEvery)
-		must(t, d.session.Typing(t.Context(), parley.ContactOf(ayu), false))
+		must(t, d.session.Typing(t.Context(), parley.NewContactID(ayu), false))
 		if got := len(d.receipts(parley.Delivered)); got != phones {
 			t.Errorf("%d receipts were reported", got)
 		}

@@ -184,7 +184,7 @@ func TestResetDuringABurst(t *testing.T) {
 
 func TestWhatHappensToAMessage(t *testing.T) {
 	operation := func(content parley.Content) *parley.Message {
-		return &parley.Message{Chat: parley.ContactOf(ayu), ID: network.RandomID("3EB0"), FromMe: true, Content: content}
+		return &parley.Message{Chat: parley.NewContactID(ayu), ID: network.RandomID("3EB0"), FromMe: true, Content: content}
 	}
 	poll := parley.Poll{Title: "Lunch?", Options: []string{"yes", "no"}}
 	for name, test := range map[string]struct {
@@ -268,7 +268,7 @@ func TestBurstThatCannotBeWritten(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.send(text(ayu, "1"), text(budi, "1"))
 		must(t, d.network.db.Close())
-		archive := &parley.Message{Chat: parley.ContactOf(budi), ID: network.RandomID("3EB0"), FromMe: true, Content: parley.Archive{}}
+		archive := &parley.Message{Chat: parley.NewContactID(budi), ID: network.RandomID("3EB0"), FromMe: true, Content: parley.Archive{}}
 		errs := d.send(text(ayu, "2"), text(ayu, "3"), text(budi, "2"), archive)
 		for i, held := range []bool{false, true, false, true} {
 			if errs[i] == nil || errors.Is(errs[i], network.ErrHeldBack) != held {

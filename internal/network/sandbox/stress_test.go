@@ -65,7 +65,7 @@ func TestManyAtOnce(t *testing.T) {
 				t.Errorf("message %d is %q, %d copies, %s", i, m.Body, m.Copies, m.Status)
 			}
 		}
-		for i, body := range inbound[parley.ContactOf(number)] {
+		for i, body := range inbound[parley.NewContactID(number)] {
 			if body != fmt.Sprint("reply ", i) {
 				t.Errorf("reply %d is %q", i, body)
 			}

@@ -46,7 +46,7 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 			sender = to
 		default:
 			var err error
-			if sender, err = conn.addressOf(ctx, c.Author); err != nil {
+			if sender, err = conn.findAddress(ctx, c.Author); err != nil {
 				return nil, err
 			}
 		}
@@ -153,7 +153,7 @@ func (conn *connection) attachThumbnail(ctx context.Context, x *waE2E.ExtendedTe
 }
 
 func (conn *connection) composeFile(ctx context.Context, c parley.Content, quote *waE2E.ContextInfo) (*waE2E.Message, error) {
-	media := parley.MediaOf(c)
+	media := parley.MediaIn(c)
 	up, err := conn.upload(ctx, media, mediaType(c))
 	if err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func (conn *connection) messageForRetry(requester, to types.JID, id types.Messag
 	if err != nil || !known {
 		return nil
 	}
-	lid, err := conn.addressOf(ctx, chat)
+	lid, err := conn.findAddress(ctx, chat)
 	if err != nil {
 		conn.log.Warnf("make %s again: %v", id, err)
 		return nil
@@ -335,7 +335,7 @@ func (conn *connection) quote(ctx context.Context, m *parley.Message, to types.J
 	if quoted.FromMe {
 		quote.Participant = new(conn.lid.ToNonAD().String())
 	} else if quoted.Author != "" {
-		author, err := conn.addressOf(ctx, quoted.Author)
+		author, err := conn.findAddress(ctx, quoted.Author)
 		if err != nil {
 			author = phoneJID(quoted.Author)
 		}

@@ -122,7 +122,7 @@ func TestManyAccountsAtOnce(t *testing.T) {
 		for _, phone := range phones {
 			sending.Go(func() {
 				for n := range messages {
-					m := w.text(parley.ContactOf(phone.Number()), fmt.Sprintf("%d %d", i, n))
+					m := w.text(parley.NewContactID(phone.Number()), fmt.Sprintf("%d %d", i, n))
 					if err := s.Send(context.Background(), []*parley.Message{m})[0]; err != nil {
 						t.Errorf("account %d, message %d: %v", i, n, err)
 					}

@@ -38,7 +38,7 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Cont
 		}
 		all := make([]parley.Contact, len(listed))
 		for i, c := range listed {
-			all[i] = parley.Contact{ID: parley.ContactOf(c.Number), Name: c.Name, IsBusiness: c.Business, OnNetwork: true}
+			all[i] = parley.Contact{ID: parley.NewContactID(c.Number), Name: c.Name, IsBusiness: c.Business, OnNetwork: true}
 			if all[i].IsBlocked, err = conn.isBlocked(ctx, all[i].ID); err != nil {
 				return nil, err
 			}
@@ -111,7 +111,7 @@ func (conn *connection) isBlocked(ctx context.Context, c parley.ContactID) (bool
 func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {
 	return query(ctx, s, func(ctx context.Context, conn *connection) (parley.Contact, error) {
 		c := parley.Contact{ID: id}
-		lid, err := conn.addressOf(ctx, id)
+		lid, err := conn.findAddress(ctx, id)
 		if errors.Is(err, errAbsent) || errors.Is(err, network.ErrImpossibleNumber) {
 			return c, nil
 		}
@@ -171,7 +171,7 @@ func (s *session) CheckNumber(ctx context.Context, number string) (id parley.Con
 		if plain == "" {
 			return false, nil
 		}
-		id = parley.ContactOf(plain)
+		id = parley.NewContactID(plain)
 		return conn.lookUpNumber(ctx, id)
 	})
 	return id, exists, err
@@ -221,7 +221,7 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 	return query(ctx, s, func(ctx context.Context, conn *connection) (parley.Group, error) {
 		request := whatsmeow.ReqCreateGroup{Name: name}
 		for _, p := range participants {
-			jid, err := conn.addressOf(ctx, p)
+			jid, err := conn.findAddress(ctx, p)
 			if err != nil {
 				return parley.Group{}, conn.classifyUnsent(err)
 			}
@@ -229,7 +229,7 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 		}
 		made, err := conn.client.CreateGroup(ctx, request)
 		if err != nil {
-			if err = conn.queryError("make a group", err); network.ClassOf(err) == network.Disconnected {
+			if err = conn.queryError("make a group", err); network.ToClass(err) == network.Disconnected {
 				err = network.OutcomeUnknown(err) // the network may have created it
 			}
 			return parley.Group{}, err
@@ -294,7 +294,7 @@ func (s *session) UpdateParticipants(ctx context.Context, id parley.GroupID, add
 		index := map[types.JID]int{}
 		var jids []types.JID
 		for i, member := range members {
-			jid, err := conn.addressOf(ctx, member)
+			jid, err := conn.findAddress(ctx, member)
 			if refused, ok := errors.AsType[*network.Error](err); ok && refused.Class == network.Permanent {
 				errs[i] = refused
 				continue

@@ -37,7 +37,7 @@ func TestContract(t *testing.T) {
 			Driver:       d,
 			Channel:      parley.Channel{Code: code, Name: "Test", Network: parley.WhatsApp},
 			Phone:        func(_ testing.TB, number int) networktest.Phone { return phones[number] },
-			Absent:       parley.ContactOf(absentNumber),
+			Absent:       parley.NewContactID(absentNumber),
 			StoreMedia:   w.keepFile,
 			Pair:         d.pair,
 			SilentBlocks: true,
@@ -119,7 +119,7 @@ type contractPhone struct {
 	blocks  bool
 }
 
-func (p *contractPhone) Contact() parley.ContactID { return parley.ContactOf(p.Number()) }
+func (p *contractPhone) Contact() parley.ContactID { return parley.NewContactID(p.Number()) }
 
 // arrived waits until the phone has shown everything that the network took for it, and returns it.
 func (p *contractPhone) arrived(t testing.TB) []whatsapptest.Message {
@@ -173,7 +173,7 @@ func (p *contractPhone) fetched(t testing.TB, read parsed) parley.Content {
 	data, err := p.Download(read.file)
 	must(t, err)
 	sum := sha256.Sum256(data)
-	media := *parley.MediaOf(read.content)
+	media := *parley.MediaIn(read.content)
 	media.Size, media.SHA256 = int64(len(data)), sum[:]
 	switch c := read.content.(type) {
 	case parley.Image:
@@ -201,7 +201,7 @@ func (w *world) withMentions(p parsed) parley.Content {
 	for _, name := range p.mentioned {
 		for _, phone := range []*whatsapptest.Phone{w.owner, w.friend, w.other} {
 			if name == phone.LID().String() && ok {
-				text.Mentions = append(text.Mentions, parley.ContactOf(phone.Number()))
+				text.Mentions = append(text.Mentions, parley.NewContactID(phone.Number()))
 				text.Body = replaceMention(text.Body, phone.LID().User, phone.Number())
 			}
 		}

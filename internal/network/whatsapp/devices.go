@@ -146,7 +146,7 @@ func (conn *connection) startDeviceQuery(lid, number types.JID) *deviceList {
 	return list
 }
 
-func (conn *connection) devicesOf(ctx context.Context, lid, number types.JID) ([]types.JID, error) {
+func (conn *connection) contactDevices(ctx context.Context, lid, number types.JID) ([]types.JID, error) {
 	for tries := 1; ; tries++ {
 		devices, err := conn.startDeviceQuery(lid, number).await(ctx)
 		if err == nil || tries > 1 || ctx.Err() != nil || conn.ctx.Err() != nil {
@@ -242,7 +242,7 @@ func (r recipients) merge(others recipients) recipients {
 
 // resolve returns the devices of a contact, with the keys to start missing sessions.
 func (conn *connection) resolve(ctx context.Context, lid, number types.JID) (recipients, error) {
-	devices, err := conn.devicesOf(ctx, lid, number)
+	devices, err := conn.contactDevices(ctx, lid, number)
 	if err != nil {
 		return recipients{}, err
 	}

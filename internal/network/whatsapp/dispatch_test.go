@@ -106,14 +106,14 @@ func TestStrangersDoNotWaitForEachOther(t *testing.T) {
 	for i := range people {
 		p := w.Phone(fmt.Sprintf("62899000000%02d", i))
 		phones = append(phones, p)
-		_, err := s.current.Load().lookUpNumber(t.Context(), parley.ContactOf(p.Number()))
+		_, err := s.current.Load().lookUpNumber(t.Context(), parley.NewContactID(p.Number()))
 		must(t, err)
 	}
 	w.Inject(whatsapptest.HoldIQ("usync", people), whatsapptest.HoldIQ("encrypt", people))
 	var sending sync.WaitGroup
 	for _, p := range phones {
 		sending.Go(func() {
-			if err := s.Send(within(t), []*parley.Message{w.text(parley.ContactOf(p.Number()), "hello")})[0]; err != nil {
+			if err := s.Send(within(t), []*parley.Message{w.text(parley.NewContactID(p.Number()), "hello")})[0]; err != nil {
 				t.Error(err)
 			}
 		})
@@ -179,7 +179,7 @@ func TestReceiptWithoutConfirmation(t *testing.T) {
 	cancel()
 	select {
 	case err := <-sent:
-		if network.ClassOf(err) != network.Unknown {
+		if network.ToClass(err) != network.Unknown {
 			t.Errorf("it is %v", err)
 		}
 	case <-within(t).Done():
@@ -196,7 +196,7 @@ func TestUnwrittenIsNotUnknown(t *testing.T) {
 	conn := s.current.Load()
 	conn.client.Disconnect()
 	err := conn.send(t.Context(), w.friend.LID(), network.RandomID("3EB0"), &waE2E.Message{Conversation: new("hello")})
-	if network.ClassOf(err) != network.Disconnected {
+	if network.ToClass(err) != network.Disconnected {
 		t.Errorf("it is %v", err)
 	}
 	if s.current.Load() == conn {
@@ -210,7 +210,7 @@ func TestTimedOutSendsLeaveNothing(t *testing.T) {
 	s, _ := w.paired()
 	w.driver.ackTimeout = time.Millisecond
 	w.Inject(whatsapptest.LoseAck())
-	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Unknown {
+	if err := send(s, w.text(friendID, "hello")); network.ToClass(err) != network.Unknown {
 		t.Errorf("it is %v", err)
 	}
 	conn := s.current.Load()
@@ -230,7 +230,7 @@ func TestChatsDoNotWait(t *testing.T) {
 	for i := range people {
 		p := w.Phone(fmt.Sprintf("62899000000%02d", i))
 		phones = append(phones, p)
-		w.sent(s, w.text(parley.ContactOf(p.Number()), "hello")) // so that keys need not be fetched
+		w.sent(s, w.text(parley.NewContactID(p.Number()), "hello")) // so that keys need not be fetched
 	}
 	w.driver.ackTimeout = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
@@ -239,8 +239,8 @@ func TestChatsDoNotWait(t *testing.T) {
 	for _, p := range phones {
 		w.Inject(whatsapptest.LoseAck().To(p)) // a chat that waited for another's confirmation would wait for ever
 		sending.Go(func() {
-			m := w.text(parley.ContactOf(p.Number()), "all at once")
-			if err := s.Send(ctx, []*parley.Message{m})[0]; network.ClassOf(err) != network.Unknown {
+			m := w.text(parley.NewContactID(p.Number()), "all at once")
+			if err := s.Send(ctx, []*parley.Message{m})[0]; network.ToClass(err) != network.Unknown {
 				t.Errorf("a message that was not confirmed: %v", err)
 			}
 		})

@@ -168,7 +168,7 @@ func (f *stanzaFuzz) use(ctx context.Context, i int, group *whatsapptest.Group) 
 		send(friendID, parley.Text{Body: "hello"})
 	case 1:
 		p := f.w.Phone(fmt.Sprintf("62897%08d", i))
-		send(parley.ContactOf(p.Number()), parley.Text{Body: "hello stranger"})
+		send(parley.NewContactID(p.Number()), parley.Text{Body: "hello stranger"})
 	case 2:
 		f.s.Contact(ctx, friendID)
 	case 3:

@@ -103,7 +103,7 @@ func (conn *connection) groupDevices(ctx context.Context, g *types.GroupInfo) ([
 			missing = append(missing, lids[i])
 		}
 	}
-	fresh, err := conn.queryDevicesOf(ctx, missing)
+	fresh, err := conn.queryManyDevices(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func (conn *connection) sessionJID(ctx context.Context, p types.GroupParticipant
 	return p.JID.ToNonAD()
 }
 
-// queryDevicesOf queries the devices of several contacts with one request, and caches them.
-func (conn *connection) queryDevicesOf(ctx context.Context, jids []types.JID) (map[types.JID][]types.JID, error) {
+// queryManyDevices queries the devices of several contacts with one request, and caches them.
+func (conn *connection) queryManyDevices(ctx context.Context, jids []types.JID) (map[types.JID][]types.JID, error) {
 	if len(jids) == 0 {
 		return nil, nil
 	}

@@ -62,7 +62,7 @@ func TestSenderKeys(t *testing.T) {
 	}
 
 	g.Add(w.owner, third)
-	changed(in, chat, func(c network.GroupChange) bool { return slices.Contains(c.Added, parley.ContactOf(third.Number())) })
+	changed(in, chat, func(c network.GroupChange) bool { return slices.Contains(c.Added, parley.NewContactID(third.Number())) })
 	if keys := w.keysOf(s, chat, "with the third", w.friend, w.other, third); keys != 1 {
 		t.Errorf("after one joined a message carried %d keys, want 1", keys)
 	}
@@ -145,7 +145,7 @@ func TestGroupFaults(t *testing.T) {
 	w.Inject(whatsapptest.LoseAck())
 	w.driver.ackTimeout = 2 * time.Second
 	m := w.text(chat, "once")
-	if err := send(s, m); network.ClassOf(err) != network.Unknown {
+	if err := send(s, m); network.ToClass(err) != network.Unknown {
 		t.Errorf("without a confirmation: %v", err)
 	}
 	w.sent(s, m)
@@ -154,12 +154,12 @@ func TestGroupFaults(t *testing.T) {
 	}
 	w.keysOf(s, chat, "after it", w.friend, w.other)
 	w.Inject(whatsapptest.RefuseMessage(421))
-	if err := send(s, w.text(chat, "stale")); network.ClassOf(err) != network.Temporary {
+	if err := send(s, w.text(chat, "stale")); network.ToClass(err) != network.Temporary {
 		t.Errorf("with other members than the network knows: %v", err)
 	}
 	g.Remove(w.owner, w.owner)
-	changed(in, chat, func(c network.GroupChange) bool { return slices.Contains(c.Removed, parley.ContactOf(ownerNumber)) })
-	if err := send(s, w.text(chat, "left")); network.ClassOf(err) != network.Permanent {
+	changed(in, chat, func(c network.GroupChange) bool { return slices.Contains(c.Removed, parley.NewContactID(ownerNumber)) })
+	if err := send(s, w.text(chat, "left")); network.ToClass(err) != network.Permanent {
 		t.Errorf("to a group that the account left: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func toContact(jid types.JID) (parley.ContactID, bool) {
 	if jid.Server != types.DefaultUserServer && jid.Server != types.LegacyUserServer || jid.User == "" {
 		return "", false
 	}
-	return parley.ContactOf(jid.User), true
+	return parley.NewContactID(jid.User), true
 }
 
 func groupJID(id parley.GroupID) (types.JID, bool) {
@@ -51,7 +51,7 @@ func isDirect(chat types.JID) bool {
 // parseNumber reads a phone number in any spelling; "" if it cannot exist.
 func parseNumber(number string) string {
 	digits, err := parley.ParseNumber(number)
-	if err != nil || !parley.ContactOf(digits).CanExist() {
+	if err != nil || !parley.NewContactID(digits).CanExist() {
 		return ""
 	}
 	return digits
@@ -113,8 +113,8 @@ func (conn *connection) storeAlias(asked, own parley.ContactID) error {
 	return nil
 }
 
-// addressOf returns the LID of a contact, or the address of a group. The network is queried once per contact.
-func (conn *connection) addressOf(ctx context.Context, c parley.ContactID) (types.JID, error) {
+// findAddress returns the LID of a contact, or the address of a group. The network is queried once per contact.
+func (conn *connection) findAddress(ctx context.Context, c parley.ContactID) (types.JID, error) {
 	if group, ok := groupJID(c.Group()); ok {
 		return group, nil
 	}

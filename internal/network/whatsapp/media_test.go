@@ -76,7 +76,7 @@ func TestFileLargerThanItSays(t *testing.T) {
 				must(t, err)
 			}
 			send("too large", most+encryptionOverhead)
-			if data, err := w.fetch(s, in.said("too large")); network.ClassOf(err) != network.Permanent {
+			if data, err := w.fetch(s, in.said("too large")); network.ToClass(err) != network.Permanent {
 				t.Errorf("%d bytes were taken, %v", len(data), err)
 			}
 			if got := requests.methods()[before:]; len(got) != 1 {
@@ -254,7 +254,7 @@ func TestDownloadsThatStall(t *testing.T) {
 	w.fetched(s, picture) // the connection and the list of servers are there
 	w.driver.mediaLimits.idleTimeout = 50 * time.Millisecond
 	w.HoldDownloads(true)
-	if _, err := w.fetch(s, picture); !errors.Is(err, errIdle) || network.ClassOf(err) != network.Temporary {
+	if _, err := w.fetch(s, picture); !errors.Is(err, errIdle) || network.ToClass(err) != network.Temporary {
 		t.Errorf("it ended with %v", err)
 	}
 	w.driver.mediaLimits.idleTimeout = downloadIdleTimeout
@@ -276,7 +276,7 @@ func TestOneTryIsOneRequest(t *testing.T) {
 	for _, status := range []int{429, 500, 503, 507} {
 		before := len(requests.methods())
 		w.Inject(whatsapptest.FailDownload(status))
-		if _, err := w.fetch(s, picture); err == nil || network.ClassOf(err) != network.Temporary {
+		if _, err := w.fetch(s, picture); err == nil || network.ToClass(err) != network.Temporary {
 			t.Errorf("%d: it ended with %v", status, err)
 		}
 		if n := len(requests.methods()) - before; n != 1 {
@@ -308,7 +308,7 @@ func TestLostFiles(t *testing.T) {
 	must(t, err)
 	picture = in.said("never uploaded")
 	w.owner.Expect(t, whatsapptest.ID(id))
-	if _, err := w.fetch(s, picture); network.ClassOf(err) != network.Permanent {
+	if _, err := w.fetch(s, picture); network.ToClass(err) != network.Permanent {
 		t.Errorf("a file that neither the network nor the phone has: %v", err)
 	}
 
@@ -319,7 +319,7 @@ func TestLostFiles(t *testing.T) {
 	must(t, err)
 	picture = in.said("the last")
 	w.PurgeMedia()
-	if _, err := w.fetch(s, picture); err == nil || network.ClassOf(err) != network.Temporary {
+	if _, err := w.fetch(s, picture); err == nil || network.ToClass(err) != network.Temporary {
 		t.Errorf("a phone that does not answer: %v", err)
 	}
 	w.link.HoldNotifications(false)

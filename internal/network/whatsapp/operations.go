@@ -22,10 +22,10 @@ import (
 func (conn *connection) markSeen(ctx context.Context, chat parley.ContactID, c parley.Seen) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	to, err := conn.addressOf(ctx, chat)
+	to, err := conn.findAddress(ctx, chat)
 	sender := to
 	if err == nil && c.Author != "" {
-		sender, err = conn.addressOf(ctx, c.Author)
+		sender, err = conn.findAddress(ctx, c.Author)
 	}
 	if err != nil {
 		return conn.classifyUnsent(err)
@@ -55,7 +55,7 @@ func (conn *connection) star(ctx context.Context, chat parley.ContactID, c parle
 	case c.Target.FromMe:
 		sender = conn.jid.ToNonAD()
 	case c.Author != "":
-		if sender, err = conn.addressOf(ctx, c.Author); err != nil {
+		if sender, err = conn.findAddress(ctx, c.Author); err != nil {
 			return conn.classifyUnsent(err)
 		}
 	}
@@ -85,7 +85,7 @@ func (conn *connection) ownChatJID(ctx context.Context, chat parley.ContactID) (
 		return types.EmptyJID, fmt.Errorf("read a device: %w", err)
 	}
 	if device != nil && device.LIDMigrationTimestamp > 0 {
-		to, err := conn.addressOf(ctx, chat)
+		to, err := conn.findAddress(ctx, chat)
 		return to, conn.classifyUnsent(err)
 	}
 	return phoneJID(chat), nil
@@ -214,7 +214,7 @@ func (t *typing) end() {
 
 func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) error {
 	_, err := query(ctx, s, func(ctx context.Context, conn *connection) (struct{}, error) {
-		jid, err := conn.addressOf(ctx, to)
+		jid, err := conn.findAddress(ctx, to)
 		if err != nil {
 			return struct{}{}, conn.classifyUnsent(err)
 		}

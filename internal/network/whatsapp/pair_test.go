@@ -111,16 +111,16 @@ func TestPairingRefusals(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()
 	for _, number := range []string{"", "0", "abc", "+62x"} {
-		if err := s.PairWithCode(t.Context(), number); parley.CodeOf(err) != parley.Invalid {
+		if err := s.PairWithCode(t.Context(), number); parley.ToCode(err) != parley.Invalid {
 			t.Errorf("number %q: %v", number, err)
 		}
 	}
-	if err := s.Pair(t.Context()); parley.CodeOf(err) != parley.BadRequest {
+	if err := s.Pair(t.Context()); parley.ToCode(err) != parley.BadRequest {
 		t.Errorf("a channel that is paired: %v", err)
 	}
 	w.Down()
 	in.statusAfter(in.count()-1, parley.ChannelReconnecting)
-	if err := s.Pair(t.Context()); parley.CodeOf(err) != parley.BadRequest {
+	if err := s.Pair(t.Context()); parley.ToCode(err) != parley.BadRequest {
 		t.Errorf("a channel that is reconnecting: %v", err)
 	}
 	w.Up()

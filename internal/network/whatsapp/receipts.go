@@ -52,7 +52,7 @@ type receiptQueue struct {
 	allUnknown int
 }
 
-func (r *queuedReceipt) chat() parley.ContactID { return network.ChatOf(r.From, r.Group) }
+func (r *queuedReceipt) chat() parley.ContactID { return network.ToChat(r.From, r.Group) }
 
 func newAck(e *events.Receipt) *waBinary.Node {
 	ack := waBinary.Attrs{"class": "receipt", "id": e.MessageIDs[0], "to": e.Sender}
@@ -180,7 +180,7 @@ func (conn *connection) offerReceipt(r network.Receipt) (unknown []parley.Messag
 func (conn *connection) deliverReceipt(r network.Receipt) bool {
 	conn.s.sinkMu.Lock()
 	defer conn.s.sinkMu.Unlock()
-	if !conn.receipts.awaitChat(network.ChatOf(r.From, r.Group), conn.handlerCtx.Done()) {
+	if !conn.receipts.awaitChat(network.ToChat(r.From, r.Group), conn.handlerCtx.Done()) {
 		return false
 	}
 	unknown, ok := conn.offerReceipt(r)

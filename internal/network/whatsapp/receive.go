@@ -70,11 +70,11 @@ func (conn *connection) handleMessage(e *events.Message) bool {
 	}
 	conn.replayFrom(e.Info.Sender)
 	event, ok := conn.toEvent(e, from)
-	return ok && (event == nil || conn.deliver(conn.chatOf(e, from), event))
+	return ok && (event == nil || conn.deliver(conn.toChat(e, from), event))
 }
 
-// chatOf returns the chat of a message.
-func (conn *connection) chatOf(e *events.Message, from parley.ContactID) parley.ContactID {
+// toChat returns the chat of a message.
+func (conn *connection) toChat(e *events.Message, from parley.ContactID) parley.ContactID {
 	return cmp.Or(groupChat(e.Info.Chat), from)
 }
 
@@ -102,7 +102,7 @@ func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (netwo
 	switch {
 	case m.GetReactionMessage() != nil:
 		r := m.GetReactionMessage()
-		target := parley.MessageRef{FromMe: conn.isFromUs(e, r.GetKey()), Chat: conn.chatOf(e, from), ID: parley.MessageID(r.GetKey().GetID())}
+		target := parley.MessageRef{FromMe: conn.isFromUs(e, r.GetKey()), Chat: conn.toChat(e, from), ID: parley.MessageID(r.GetKey().GetID())}
 		return network.Reaction{From: from, Target: target, Emoji: r.GetText(), At: at}, true
 	case m.GetPollUpdateMessage() != nil:
 		return conn.voteEvent(e, from)
@@ -183,7 +183,7 @@ func (conn *connection) voteEvent(e *events.Message, from parley.ContactID) (net
 		conn.log.Warnf("open a vote: %v", err)
 		return nil, conn.handlerCtx.Err() == nil
 	}
-	options, ok := conn.pollOptions(conn.chatOf(e, from), poll)
+	options, ok := conn.pollOptions(conn.toChat(e, from), poll)
 	if !ok {
 		conn.log.Warnf("a vote in poll %s, whose options are not kept", poll)
 		return nil, true

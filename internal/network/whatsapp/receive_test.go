@@ -119,8 +119,8 @@ func checkContent(t *testing.T, got, want parley.Content) {
 	if got.Kind() != want.Kind() || got.Text() != want.Text() {
 		t.Errorf("it says %+v, want %+v", got, want)
 	}
-	if media := parley.MediaOf(want); media != nil && media.Seconds != 0 && parley.MediaOf(got).Seconds != media.Seconds {
-		t.Errorf("it lasts %d seconds", parley.MediaOf(got).Seconds)
+	if media := parley.MediaIn(want); media != nil && media.Seconds != 0 && parley.MediaIn(got).Seconds != media.Seconds {
+		t.Errorf("it lasts %d seconds", parley.MediaIn(got).Seconds)
 	}
 	if place, ok := want.(parley.Location); ok && got != parley.Content(place) {
 		t.Errorf("it is at %+v", got)
@@ -216,7 +216,7 @@ func TestVoteAfterRestart(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	poll := w.outgoing(friendID, parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}, Multiple: true})
-	if err := w.losesAck(s, poll); network.ClassOf(err) != network.Unknown {
+	if err := w.losesAck(s, poll); network.ToClass(err) != network.Unknown {
 		t.Fatal(err)
 	}
 	w.sent(s, poll) // again, and yet with the secret that the phone knows
@@ -440,7 +440,7 @@ func TestUnknownReceiptsAreBounded(t *testing.T) {
 	}
 	all := maxUnknownEach
 	for i := range 100 {
-		all += wait(parley.ContactOf(fmt.Sprint(62811000000+i)), 10)
+		all += wait(parley.NewContactID(fmt.Sprint(62811000000+i)), 10)
 	}
 	if all != maxUnknown {
 		t.Errorf("%d wait", all)

@@ -100,7 +100,7 @@ func TestUnreachableAtStart(t *testing.T) {
 	if e.Status != parley.ChannelStarting || !strings.Contains(e.Reason, "cannot be reached") {
 		t.Errorf("it is %+v", e)
 	}
-	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Disconnected {
+	if err := send(s, w.text(friendID, "hello")); network.ToClass(err) != network.Disconnected {
 		t.Errorf("a send meanwhile: %v", err)
 	}
 	w.Up()
@@ -132,7 +132,7 @@ func TestGone(t *testing.T) {
 			if e := in.statusAfter(skip, test.status); !strings.Contains(e.Reason, test.words) {
 				t.Errorf("it is %+v", e)
 			}
-			if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Disconnected {
+			if err := send(s, w.text(friendID, "hello")); network.ToClass(err) != network.Disconnected {
 				t.Errorf("a send: %v", err)
 			}
 			must(t, s.Close())

@@ -44,7 +44,7 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 			continue
 		}
 		if errs[i] = s.sendOne(ctx, m); errs[i] != nil {
-			failed[m.Chat] = network.ClassOf(errs[i]) != network.NotReady
+			failed[m.Chat] = network.ToClass(errs[i]) != network.NotReady
 			continue
 		}
 		s.evidence.confirmed()
@@ -68,7 +68,7 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 	case parley.Archive:
 		return conn.archive(ctx, m.Chat, c.Archived)
 	}
-	to, err := conn.addressOf(ctx, m.Chat)
+	to, err := conn.findAddress(ctx, m.Chat)
 	if err != nil {
 		return conn.classifyUnsent(err)
 	}

@@ -32,8 +32,8 @@ func TestLostConfirmation(t *testing.T) {
 	for name, send := range map[string]func(*session, *parley.Message) error{"the ack": w.losesAck, "the socket": w.losesSocket} {
 		t.Run(name, func(t *testing.T) {
 			m := w.text(friendID, name)
-			if err := send(s, m); network.ClassOf(err) != network.Unknown {
-				t.Fatalf("without a confirmation: %v, class %d", err, network.ClassOf(err))
+			if err := send(s, m); network.ToClass(err) != network.Unknown {
+				t.Fatalf("without a confirmation: %v, class %d", err, network.ToClass(err))
 			}
 			w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
 			w.sentSoon(s, m)
@@ -66,7 +66,7 @@ func (w *world) sentSoon(s *session, m *parley.Message) *parley.Message {
 		switch {
 		case err == nil:
 			return m
-		case network.ClassOf(err) == network.Permanent || time.Now().After(deadline):
+		case network.ToClass(err) == network.Permanent || time.Now().After(deadline):
 			w.t.Fatal(err)
 		}
 		must(w.t, w.link.Online(within(w.t)))
@@ -79,7 +79,7 @@ func TestLostBeforeTaking(t *testing.T) {
 	s, _ := w.paired()
 	w.Inject(whatsapptest.DropBeforeAccept().To(w.friend))
 	m := w.text(friendID, "once")
-	if err := send(s, m); err != nil && network.ClassOf(err) != network.Unknown {
+	if err := send(s, m); err != nil && network.ToClass(err) != network.Unknown {
 		t.Fatalf("a broken socket: %v", err)
 	}
 	w.sentSoon(s, m)
@@ -115,9 +115,9 @@ func TestNothingUnsealedIsSent(t *testing.T) {
 			run(`CREATE TRIGGER broken BEFORE INSERT ON states BEGIN SELECT RAISE(ABORT, 'broken'); END`), run(`DROP TRIGGER broken`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := w.text(parley.ContactOf(test.to.Number()), name)
+			m := w.text(parley.NewContactID(test.to.Number()), name)
 			test.break_()
-			if err := send(s, m); err == nil || network.ClassOf(err) != network.Temporary {
+			if err := send(s, m); err == nil || network.ToClass(err) != network.Temporary {
 				t.Errorf("it was sent: %v", err)
 			}
 			if e, ok := w.Trace(string(m.ID)); ok {
@@ -167,12 +167,12 @@ func TestFailedUpload(t *testing.T) {
 	w.Inject(whatsapptest.FailUpload(500))
 	picture := w.keepFile(t, []byte("a picture"), parley.Media{MIME: "image/png"})
 	m := w.outgoing(friendID, parley.Image{Media: picture})
-	if err := send(s, m); err == nil || network.ClassOf(err) != network.Temporary {
+	if err := send(s, m); err == nil || network.ToClass(err) != network.Temporary {
 		t.Errorf("a failed upload: %v", err)
 	}
 	w.sent(s, m)
 	m = w.outgoing(friendID, parley.Image{Media: parley.Media{Key: "none"}})
-	if err := send(s, m); network.ClassOf(err) != network.Permanent {
+	if err := send(s, m); network.ToClass(err) != network.Permanent {
 		t.Errorf("a file that is gone: %v", err)
 	}
 }
@@ -181,7 +181,7 @@ func TestFailedUpload(t *testing.T) {
 func TestAbsentNumberIsAskedForOnce(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
-	absent := parley.ContactOf(absentNumber)
+	absent := parley.NewContactID(absentNumber)
 	for range 2 {
 		if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
 			t.Errorf("to nobody: %v", err)
@@ -200,7 +200,7 @@ func TestAbsentNumberIsAskedForOnce(t *testing.T) {
 func TestLeftTheNetwork(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
-	absent := parley.ContactOf(absentNumber)
+	absent := parley.NewContactID(absentNumber)
 	must(t, s.current.Load().client.Store.LIDs.PutLIDMapping(t.Context(),
 		types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
 	if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
@@ -213,7 +213,7 @@ func TestLeftTheNetwork(t *testing.T) {
 func TestNoAddress(t *testing.T) {
 	w := newWorld(t, whatsapptest.Shown(whatsapptest.OnlyNumber))
 	s, _ := w.paired()
-	if err := send(s, w.text(friendID, "hello")); err == nil || network.ClassOf(err) != network.Temporary {
+	if err := send(s, w.text(friendID, "hello")); err == nil || network.ToClass(err) != network.Temporary {
 		t.Errorf("without an address: %v", err)
 	}
 }
@@ -225,10 +225,10 @@ func TestDeadSocketIsNotAbsence(t *testing.T) {
 	skip := in.count()
 	w.Down()
 	err := send(s, w.text(friendID, "hello"))
-	if class := network.ClassOf(err); class != network.Disconnected && class != network.Unknown {
+	if class := network.ToClass(err); class != network.Disconnected && class != network.Unknown {
 		t.Errorf("a dead socket: %v, class %d", err, class)
 	}
-	if _, exists, err := s.CheckNumber(t.Context(), otherNumber); err == nil || exists || network.ClassOf(err) != network.Disconnected {
+	if _, exists, err := s.CheckNumber(t.Context(), otherNumber); err == nil || exists || network.ToClass(err) != network.Disconnected {
 		t.Errorf("a dead socket: exists %t, %v", exists, err)
 	}
 	in.statusAfter(skip, parley.ChannelReconnecting)
@@ -359,7 +359,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		w.Inject(whatsapptest.RefuseMessage(code))
 		err := send(s, w.text(friendID, "again"))
-		if network.ClassOf(err) != want.class || err == nil {
+		if network.ToClass(err) != want.class || err == nil {
 			t.Errorf("%d is %v", code, err)
 			continue
 		}
@@ -393,7 +393,7 @@ func TestSettingsWithoutKeys(t *testing.T) {
 	text := w.text(friendID, "behind it")
 	errs := s.Send(t.Context(), []*parley.Message{star, archive, text})
 	for i, err := range errs[:2] {
-		if network.ClassOf(err) != network.NotReady {
+		if network.ToClass(err) != network.NotReady {
 			t.Errorf("setting %d is %v", i, err)
 		}
 	}
@@ -413,7 +413,7 @@ func TestSettingsAreBounded(t *testing.T) {
 			entered <- err
 		}()
 	}
-	if err := <-entered; network.ClassOf(err) != network.NotReady { // the others wait for their turn
+	if err := <-entered; network.ToClass(err) != network.NotReady { // the others wait for their turn
 		t.Errorf("one too many: %v", err)
 	}
 	for range maxPendingSettings - 1 {

@@ -33,7 +33,7 @@ const (
 	code         = parley.ChannelCode("test")
 )
 
-var friendID, otherID = parley.ContactOf(friendNumber), parley.ContactOf(otherNumber)
+var friendID, otherID = parley.NewContactID(friendNumber), parley.NewContactID(otherNumber)
 
 // world is a network on this machine with an owner, two contacts and a driver.
 type world struct {

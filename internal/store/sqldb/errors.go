@@ -19,7 +19,7 @@ const retryAfter = 5 * time.Second
 
 // classed gives errors that mean that the database is unavailable the code parley.Unavailable.
 func classed(err error) error {
-	if err == nil || parley.CodeOf(err) == parley.Unavailable {
+	if err == nil || parley.ToCode(err) == parley.Unavailable {
 		return err
 	}
 	if isPostgresUnavailable(err) {

@@ -140,7 +140,7 @@ func (db *DB) Writable(ctx context.Context) error {
 	p := db.startProbe(ctx)
 	select {
 	case <-p.done:
-		if p.err == nil || parley.CodeOf(p.err) == parley.Unavailable {
+		if p.err == nil || parley.ToCode(p.err) == parley.Unavailable {
 			return p.err
 		}
 	case <-ctx.Done():

@@ -98,7 +98,7 @@ func TestWritableReportsAFullDisk(t *testing.T) {
 	again := db.Writable(t.Context())
 	room(was.Cur)
 	for what, err := range map[string]error{"the probe": probed, "a write": written, "the state after it": again} {
-		if parley.CodeOf(err) != parley.Unavailable || !strings.Contains(err.Error(), "disk full?") {
+		if parley.ToCode(err) != parley.Unavailable || !strings.Contains(err.Error(), "disk full?") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestWritableEndsWithTheContext(t *testing.T) {
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := db.Writable(ctx); parley.CodeOf(err) != parley.Unavailable {
+	if err := db.Writable(ctx); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("behind a stuck writer: %v", err)
 	}
 }
@@ -126,7 +126,7 @@ func TestWritableReportsALock(t *testing.T) {
 		t.Fatal(err)
 	}
 	release := holdWriter(t, openAt(t, db.path))
-	if err := db.Writable(t.Context()); parley.CodeOf(err) != parley.Unavailable || !strings.Contains(err.Error(), "locked") {
+	if err := db.Writable(t.Context()); parley.ToCode(err) != parley.Unavailable || !strings.Contains(err.Error(), "locked") {
 		t.Errorf("with the database locked: %v", err)
 	}
 	release()
@@ -144,7 +144,7 @@ func TestWritesBehindAStuckWriterAreRefused(t *testing.T) {
 		go func() { results <- db.Write(context.Background(), adds(fmt.Sprint(i))) }()
 	}
 	for range 2 * maxBatch {
-		if err := <-results; parley.CodeOf(err) != parley.Unavailable {
+		if err := <-results; parley.ToCode(err) != parley.Unavailable {
 			t.Fatalf("got %v", err)
 		}
 	}

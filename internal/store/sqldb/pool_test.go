@@ -69,7 +69,7 @@ func TestOpenRowsAreClosed(t *testing.T) {
 	}
 	for rows.Next() {
 	}
-	if err := rows.Err(); parley.CodeOf(err) != parley.Unavailable {
+	if err := rows.Err(); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("the rows ended with %v", err)
 	}
 }

@@ -14,8 +14,8 @@ type Exposure struct {
 	Unverified bool // answer in place of the server: nobody checks its certificate
 }
 
-// ExposureOf judges a connection, and what its address allows for the next one.
-func ExposureOf(conn *pgx.Conn) Exposure {
+// NewExposure judges a connection, and what its address allows for the next one.
+func NewExposure(conn *pgx.Conn) Exposure {
 	own := conn.PgConn().Conn()
 	_, encrypted := own.(*tls.Conn)
 	return exposure(own.RemoteAddr(), encrypted, &conn.Config().Config)

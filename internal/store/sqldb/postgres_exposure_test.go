@@ -43,7 +43,7 @@ func TestPostgresOnThisMachineIsNotExposed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if got := ExposureOf(conn); got != (Exposure{}) {
+	if got := NewExposure(conn); got != (Exposure{}) {
 		t.Errorf("%+v", got)
 	}
 }

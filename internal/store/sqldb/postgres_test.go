@@ -160,7 +160,7 @@ func testLostConnection(t *testing.T, db *DB) {
 		var ended bool
 		return tx.QueryRow(`SELECT pg_terminate_backend(pg_backend_pid())`, nil, &ended)
 	})
-	if parley.CodeOf(err) != parley.Unavailable || unknown != 1 {
+	if parley.ToCode(err) != parley.Unavailable || unknown != 1 {
 		t.Errorf("got %v, reported %d times as unknown", err, unknown)
 	}
 	add(t, db, "after")
@@ -279,11 +279,11 @@ func TestMember(t *testing.T) {
 			END $$ LANGUAGE plpgsql`)}},
 		Member: &Member{ID: func() int64 { return id }, Lost: func(n int64) { lost = n }}})
 	write := func() error { return db.Write(t.Context(), func(tx *Tx) error { return tx.Do(insert, "x") }) }
-	if err := write(); parley.CodeOf(err) != parley.Unavailable || lost != 0 {
+	if err := write(); parley.ToCode(err) != parley.Unavailable || lost != 0 {
 		t.Errorf("without an id: %v; lost %d", err, lost)
 	}
 	id = 8
-	if err := write(); parley.CodeOf(err) != parley.Unavailable || lost != 8 {
+	if err := write(); parley.ToCode(err) != parley.Unavailable || lost != 8 {
 		t.Errorf("as a stranger: %v; lost %d", err, lost)
 	}
 	id = 7

@@ -173,13 +173,13 @@ func TestClosedDatabaseIsUnavailable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Write(t.Context(), func(*Tx) error { return nil }); parley.CodeOf(err) != parley.Unavailable {
+	if err := db.Write(t.Context(), func(*Tx) error { return nil }); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("write: got %v", err)
 	}
-	if _, err := reader.Query(`SELECT name FROM thing`); parley.CodeOf(err) != parley.Unavailable {
+	if _, err := reader.Query(`SELECT name FROM thing`); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("query: got %v", err)
 	}
-	if err := reader.QueryRow(`SELECT 1`, nil, new(int)); parley.CodeOf(err) != parley.Unavailable {
+	if err := reader.QueryRow(`SELECT 1`, nil, new(int)); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("query row: got %v", err)
 	}
 }

@@ -105,7 +105,7 @@ func (w *write) finish() {
 	after := w.tx.then
 	if w.err != nil {
 		after = nil
-		if parley.CodeOf(w.err) == parley.Unavailable {
+		if parley.ToCode(w.err) == parley.Unavailable {
 			after = w.tx.unknown
 		}
 	}

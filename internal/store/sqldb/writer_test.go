@@ -122,7 +122,7 @@ func TestOneFailureIsAlone(t *testing.T) {
 	if !errors.Is(results[1], refused) || !isUnique(results[2]) {
 		t.Errorf("got %v", results)
 	}
-	if err := results[3]; err == nil || !strings.Contains(err.Error(), "oh") || parley.CodeOf(err) != parley.Internal {
+	if err := results[3]; err == nil || !strings.Contains(err.Error(), "oh") || parley.ToCode(err) != parley.Internal {
 		t.Errorf("panic: got %v", err)
 	}
 	if got := names(t, db); !slices.Equal(got, []string{"a", "d"}) {
@@ -180,7 +180,7 @@ func TestFullDiskIsUnavailableUntilThereIsRoom(t *testing.T) {
 			return err
 		}
 	}
-	if err := db.Write(t.Context(), large("b")); parley.CodeOf(err) != parley.Unavailable {
+	if err := db.Write(t.Context(), large("b")); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("alone: got %v", err)
 	}
 	// With others, a write that returns nil must be committed.
@@ -190,11 +190,11 @@ func TestFullDiskIsUnavailableUntilThereIsRoom(t *testing.T) {
 	for i, err := range []error{results[0], results[2]} {
 		if err == nil {
 			want = append(want, small[i])
-		} else if parley.CodeOf(err) != parley.Unavailable {
+		} else if parley.ToCode(err) != parley.Unavailable {
 			t.Errorf("a neighbour got %v", err)
 		}
 	}
-	if parley.CodeOf(results[1]) != parley.Unavailable {
+	if parley.ToCode(results[1]) != parley.Unavailable {
 		t.Errorf("in company: got %v", results[1])
 	}
 	// A write that continues after the error also fails and changes nothing.
@@ -204,7 +204,7 @@ func TestFullDiskIsUnavailableUntilThereIsRoom(t *testing.T) {
 		}
 		adds("f")(tx)
 		return nil
-	}); parley.CodeOf(err) != parley.Unavailable {
+	}); parley.ToCode(err) != parley.Unavailable {
 		t.Errorf("going on: got %v", err)
 	}
 	if got := names(t, db); !slices.Equal(got, want) {
@@ -239,7 +239,7 @@ func TestLockOfAnotherProcessIsUnavailable(t *testing.T) {
 	<-began
 	runs := 0
 	err := db.Write(t.Context(), func(*Tx) error { runs++; return nil })
-	if parley.CodeOf(err) != parley.Unavailable || runs != 0 {
+	if parley.ToCode(err) != parley.Unavailable || runs != 0 {
 		t.Errorf("got %v after %d runs", err, runs)
 	}
 	close(end)
@@ -301,7 +301,7 @@ func check1(c *Conn) error {
 	if err := c.QueryRow(`SELECT data FROM thing WHERE name = $1`, []any{"b"}, &seq); err == nil {
 		return errors.New("nothing was read into a number")
 	}
-	if err := c.QueryRow(`SELECT nonsense`, nil, &seq); err == nil || parley.CodeOf(err) != parley.Internal {
+	if err := c.QueryRow(`SELECT nonsense`, nil, &seq); err == nil || parley.ToCode(err) != parley.Internal {
 		return fmt.Errorf("nonsense: got %w", err)
 	}
 	return nil

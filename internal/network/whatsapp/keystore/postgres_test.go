@@ -125,7 +125,7 @@ func TestReleasedDeviceDoesNotWrite(t *testing.T) {
 		"a text":      first.EventBuffer.PutBufferedEvent(ctx, [32]byte{1}, []byte("x"), time.Now()),
 		"a key":       func() error { _, err := first.PreKeys.GenOnePreKey(ctx); return err }(),
 	} {
-		if parley.CodeOf(err) != parley.Unavailable {
+		if parley.ToCode(err) != parley.Unavailable {
 			t.Errorf("%s was written: %v", what, err)
 		}
 	}

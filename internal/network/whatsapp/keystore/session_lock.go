@@ -49,8 +49,8 @@ func (s *Store) StanzaContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, holderKey{}, &holder{timed: true})
 }
 
-// holderOf returns the holder of a context. All contexts without a mark share one.
-func (s *Store) holderOf(ctx context.Context) *holder {
+// findHolder returns the holder of a context. All contexts without a mark share one.
+func (s *Store) findHolder(ctx context.Context) *holder {
 	if h, ok := ctx.Value(holderKey{}).(*holder); ok {
 		return h
 	}

@@ -48,7 +48,7 @@ func (d *device) session(address string) key { return key{d.id, sessionKind, add
 
 // GetSession reads a session to move it on: it is locked for the caller until it is written.
 func (d *device) GetSession(ctx context.Context, address string) ([]byte, error) {
-	if err := d.s.locks.acquire(ctx, d.s.holderOf(ctx), d.session(address)); err != nil {
+	if err := d.s.locks.acquire(ctx, d.s.findHolder(ctx), d.session(address)); err != nil {
 		return nil, err
 	}
 	return d.get(ctx, sessionKind, address)
@@ -65,7 +65,7 @@ func (d *device) GetManySessions(ctx context.Context, addresses []string) (map[s
 	for i, address := range addresses {
 		keys[i] = d.session(address)
 	}
-	if err := d.s.locks.acquire(ctx, d.s.holderOf(ctx), keys...); err != nil {
+	if err := d.s.locks.acquire(ctx, d.s.findHolder(ctx), keys...); err != nil {
 		return nil, err
 	}
 	all := make(map[string][]byte, len(addresses))
@@ -93,7 +93,7 @@ func (d *device) PutManySessions(ctx context.Context, sessions map[string][]byte
 
 // putSessions writes sessions back whose locks the caller still has, and releases them.
 func (d *device) putSessions(ctx context.Context, changes ...change) error {
-	by := d.s.holderOf(ctx)
+	by := d.s.findHolder(ctx)
 	keys := make([]key, len(changes))
 	for i, c := range changes {
 		keys[i] = c.key
@@ -111,7 +111,7 @@ func (d *device) putSessions(ctx context.Context, changes ...change) error {
 
 func (d *device) DeleteSession(ctx context.Context, address string) error {
 	err := d.put(ctx, change{d.session(address), nil})
-	d.s.locks.sessionRemoved(d.s.holderOf(ctx), d.session(address))
+	d.s.locks.sessionRemoved(d.s.findHolder(ctx), d.session(address))
 	return err
 }
 
