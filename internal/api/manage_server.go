@@ -288,7 +288,7 @@ func (s *server) streamBackup(ctx context.Context, _ *request) (response, error)
 	out, in := io.Pipe()
 	go func() { // ends with the backup, or when the response is closed
 		err := s.config.Program.WriteBackup(ctx, in)
-		s.backup.Unlock() // first: whoever has read to the end may ask again
+		s.backup.Unlock() // first: a caller that has read to the end may ask again
 		in.CloseWithError(err)
 	}()
 	buffered := bufio.NewReaderSize(out, 64<<10)
