@@ -78,7 +78,8 @@ func (r Reader) firstMinute(channel int64, page parley.Page, total int64, after 
 	if page.Offset == 0 {
 		return math.MaxInt64, 0, nil
 	}
-	query, steps := `SELECT last_at, id FROM chat WHERE channel = $1 AND last_at > 0 ORDER BY last_at DESC, id DESC LIMIT 1 OFFSET $2`, page.Offset
+	steps := page.Offset
+	query := `SELECT last_at, id FROM chat WHERE channel = $1 AND last_at > 0 ORDER BY last_at DESC, id DESC LIMIT 1 OFFSET $2`
 	if oldest := total - 1 - page.Offset; oldest < steps {
 		query, steps = `SELECT last_at, id FROM chat WHERE channel = $1 AND last_at > 0 ORDER BY last_at, id LIMIT 1 OFFSET $2`, oldest
 	}

@@ -76,7 +76,7 @@ var walks = []struct {
 	{"message", "WHERE message.chat = $1 AND position BETWEEN $2 AND $3", aRange, ""},
 	{"message", "priority = 0 AND status BETWEEN 1 AND 4", "it ends at the first; a contact who has none got codes only", ""},
 	{"chat", "ORDER BY last_at DESC, id DESC LIMIT", limited, ""},
-	{"chat", " FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3", "a page, and the chats of the minutes in which it begins and ends", ""},
+	{"chat", " FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3", "a page, and the chats of its first and last minutes", ""},
 	{"chat", "ORDER BY last_at, id LIMIT 1 OFFSET", limited, ""},
 	{"chat", "contact >= $1 AND contact < $2 AND ($3 = '' OR code = $3) AND last_at > 0 LIMIT $4", limited, ""},
 
