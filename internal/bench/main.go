@@ -79,6 +79,7 @@ func run(ctx context.Context, o options) error {
 		{"footprint", measureFootprint},
 		{"sends", measureSends},
 		{"versions", measureVersions},
+		{"writes-failing", measureFailing},
 		{"codes", measureCodes},
 		{"webhooks", measureWebhooks},
 		{"draining", measureDraining},

@@ -143,6 +143,8 @@ func (c *connection) control(statement string) error { return c.do(statement, ni
 
 // Statements do not wait here, there is no cluster, and SQLite locks its file.
 func (c *connection) flush() error                        { return nil }
+func (c *connection) serve(int)                           {}
+func (c *connection) failed() *blame                      { return nil }
 func (c *connection) committed(int, time.Duration)        {}
 func (c *connection) lockMigrations() (func(), error)     { return func() {}, nil }
 func (c *connection) ready(Options) error                 { return nil }

@@ -35,6 +35,8 @@ type writeEngine interface {
 	doOr(otherwise error, query string, args []any) error
 	manyThen(query string, args, into []any) error
 	flush() error
+	serve(caller int) // the statements from here on are of this caller of the transaction; nobody: of none
+	failed() *blame   // an earlier caller whose statement failed only now; nil: there is none
 	begin() error
 	control(statement string) error // ends a transaction or a part of it
 	committed(writes int, took time.Duration)

@@ -27,10 +27,16 @@ type postgres struct {
 	queue  *pgx.Batch        // statements of the writer that are sent with the next one
 	many   *many             // the last of them that takes arrays; nil: none
 	checks bool              // one of them may fail after it ran: the commit must wait for it
+	from   []int             // by statement: the caller that it is from; nobody: no single one
+	caller int               // whose statements are queued now
+	blamed *blame            // a caller's statement that failed while another one was served; nil: none did
+	sent   bool              // something of the transaction was sent
+	mark   int               // how many statements wait up to a savepoint that was not sent yet; 0: there is none
 	keys   map[string]string // the column of each table whose value the database chooses
 	texts  postgresTexts
 	member *Member // nil: there is no cluster
 	named  int64   // the node that the session is named for
+	was    int64   // named before the transaction
 	warned bool    // the server sent a warning during the transaction
 }
 
@@ -119,7 +125,8 @@ func (p *postgres) lockMigrations() (unlock func(), err error) {
 func (p *postgres) begin() error {
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
-	p.queue, p.many, p.checks, p.warned = &pgx.Batch{}, nil, false, false
+	p.takeQueue()
+	p.caller, p.blamed, p.warned, p.sent, p.was = nobody, nil, false, false, p.named
 	var id int64
 	if p.member != nil {
 		if id = p.member.ID(); id == 0 {
@@ -132,15 +139,15 @@ func (p *postgres) begin() error {
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	p.queue.Queue("BEGIN")
+	p.enqueue("BEGIN")
 	if p.member == nil {
 		return nil
 	}
 	if id != p.named { // so that other nodes find the sessions of this one
-		p.queue.Queue("SELECT set_config('application_name', $1, false)", SessionName(id))
+		p.enqueue("SELECT set_config('application_name', $1, false)", SessionName(id))
 		p.named = id
 	}
-	p.queue.Queue("SELECT fence($1)", id)
+	p.enqueue("SELECT fence($1)", id)
 	return nil
 }
 
@@ -151,7 +158,7 @@ func SessionName(node int64) string { return fmt.Sprintf("parley-%d", node) }
 func (p *postgres) do(query string, args []any) error {
 	values, err := arguments(args)
 	if err == nil {
-		p.queue.Queue(p.texts.text(query), values...)
+		p.enqueue(query, values...)
 	}
 	return err
 }
@@ -161,7 +168,7 @@ func (p *postgres) doOr(otherwise error, query string, args []any) error {
 	values, err := arguments(args)
 	if err == nil {
 		p.checks = true
-		p.queue.Queue(p.texts.text(query), values...).Exec(func(tag pgconn.CommandTag) error {
+		p.enqueue(query, values...).Exec(func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() == 0 {
 				return otherwise
 			}
@@ -186,9 +193,12 @@ func (p *postgres) manyThen(query string, args, into []any) error {
 	}
 	m := p.many
 	if waiting := p.queue.QueuedQueries; m == nil || m.query != query || len(waiting) == 0 || waiting[len(waiting)-1] != m.queued {
-		m = &many{query: query, queued: p.queue.Queue(p.texts.text(query), make([]any, len(values))...)}
+		m = &many{query: query, queued: p.enqueue(query, make([]any, len(values))...)}
 		m.queued.Query(func(rows pgx.Rows) error { return m.scan(rows) })
 		p.many = m
+	}
+	if last := len(p.from) - 1; p.from[last] != p.caller {
+		p.from[last] = nobody
 	}
 	m.into = append(m.into, into)
 	for i, value := range values {
@@ -228,31 +238,39 @@ func (p *postgres) flush() error {
 	if p.queue == nil || p.queue.Len() == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
-	defer cancel()
-	return p.checkMember(p.conn.SendBatch(ctx, p.takeQueue()).Close())
+	results, end, err := p.send(0)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return results.Close()
 }
 
-// takeQueue returns the statements that wait, and begins a new queue.
-func (p *postgres) takeQueue() *pgx.Batch {
-	waiting := p.queue
-	p.queue, p.many, p.checks = &pgx.Batch{}, nil, false
-	return waiting
+// enqueue adds a statement to those that wait.
+func (p *postgres) enqueue(query string, values ...any) *pgx.QueuedQuery {
+	p.from = append(p.from, p.caller)
+	return p.queue.Queue(p.texts.text(query), values...)
 }
 
-// send sends the statements that wait and one more in one round trip. The result is that of the last one. Call end after it is
+// takeQueue returns the statements that wait and whose they are, and begins a new queue.
+func (p *postgres) takeQueue() (waiting *pgx.Batch, from []int) {
+	waiting, from = p.queue, p.from
+	p.queue, p.from, p.many, p.checks, p.mark = &pgx.Batch{}, nil, nil, false, 0
+	return waiting, from
+}
+
+// send sends the statements that wait in one round trip and reads their results, but for the last ones. Call end after those are
 // read.
-func (p *postgres) send(query string, values []any) (results pgx.BatchResults, end func(), err error) {
+func (p *postgres) send(unread int) (results pgx.BatchResults, end func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
-	batch := p.takeQueue()
-	before := batch.QueuedQueries
-	batch.Queue(p.texts.text(query), values...)
+	batch, from := p.takeQueue()
+	p.sent = true
 	results = p.conn.SendBatch(ctx, batch)
 	end = func() {
 		results.Close() // its error came with the result
 		cancel()
 	}
-	for _, q := range before {
+	for i, q := range batch.QueuedQueries[:batch.Len()-unread] {
 		if q.Fn != nil {
 			err = q.Fn(results)
 		} else {
@@ -260,11 +278,34 @@ func (p *postgres) send(query string, values []any) (results pgx.BatchResults, e
 		}
 		if err != nil {
 			end()
-			return nil, nil, p.checkMember(err)
+			return nil, nil, p.blame(from[i], p.checkMember(err))
 		}
 	}
 	return results, end, nil
 }
+
+// blame is a statement of a caller that failed while another one was served.
+type blame struct {
+	caller int // nobody: of several
+	err    error
+}
+
+// nobody is the caller of statements that are of no caller, or of several.
+const nobody = -1
+
+var errOther = errors.New("a statement of another caller failed")
+
+// blame notes whose statement failed. The caller that is served must not take the error for its own.
+func (p *postgres) blame(caller int, err error) error {
+	if caller == p.caller || classed(err) != err {
+		return err
+	}
+	p.blamed = &blame{caller, err}
+	return errOther
+}
+
+func (p *postgres) serve(caller int) { p.caller = caller }
+func (p *postgres) failed() *blame   { return p.blamed }
 
 // checkMember reports an error that says that the node is no longer a member.
 func (p *postgres) checkMember(err error) error {
@@ -286,7 +327,15 @@ func (p *postgres) control(statement string) error {
 
 // rollback drops the statements that wait, and the transaction or a part of it.
 func (p *postgres) rollback(statement string) error {
+	if n := p.mark; n > 0 && strings.HasPrefix(statement, "ROLLBACK TO") {
+		p.queue.QueuedQueries, p.from, p.many, p.checks = p.queue.QueuedQueries[:n], p.from[:n], nil, false
+		return nil
+	}
 	p.takeQueue()
+	if !p.sent { // not even BEGIN
+		p.named = p.was
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
 	_, err := p.conn.Exec(ctx, statement)
@@ -301,7 +350,13 @@ func (p *postgres) finish(statement string) error {
 			return err
 		}
 	}
-	p.queue.Queue(statement)
+	p.enqueue(statement)
+	if statement != "COMMIT" { // it is sent with the next one
+		if strings.HasPrefix(statement, "SAVEPOINT") {
+			p.mark = p.queue.Len()
+		}
+		return nil
+	}
 	err := p.flush()
 	if err == nil && p.warned {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -317,7 +372,8 @@ func (p *postgres) exec(query string, args []any) (changed int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	results, end, err := p.send(query, values)
+	p.enqueue(query, values...)
+	results, end, err := p.send(1)
 	if err != nil {
 		return 0, err
 	}
@@ -370,7 +426,8 @@ func (p *postgres) query(query string, args []any) (rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, end, err := p.send(query, values)
+	p.enqueue(query, values...)
+	results, end, err := p.send(1)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ func TestPostgres(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, db *DB){
 		"a write that fails late costs only itself": testFailsLate,
 		"results come before the commit":            testLaterResults,
+		"no write gets the error of another":        testOthersError,
 		"calls in a row are one statement":          testMany,
 		"a lost connection is replaced":             testLostConnection,
 		"a read ends with its context":              testReadEnds,
@@ -119,6 +120,39 @@ func testLaterResults(t *testing.T, db *DB) {
 		t.Error(err)
 	}
 	if got := names(t, db); !slices.Equal(got, []string{"last"}) {
+		t.Errorf("there are %q", got)
+	}
+}
+
+// testOthersError: the second of two writes runs into the error of the first one, and ignores errors of that kind.
+func testOthersError(t *testing.T, db *DB) {
+	absent := errors.New("absent")
+	block, blocked := make(chan struct{}), make(chan struct{})
+	db.Begin(t.Context(), func(*Tx) error {
+		close(blocked)
+		<-block
+		return nil
+	}, func(error) {})
+	<-blocked
+	first, second := make(chan error, 1), make(chan error, 1)
+	db.Begin(t.Context(), func(tx *Tx) error {
+		return errors.Join(tx.Do(insert, "of the first"), tx.DoOr(absent, `UPDATE thing SET name = 'x' WHERE name = $1`, "nobody"))
+	}, func(err error) { first <- err })
+	db.Begin(t.Context(), func(tx *Tx) error {
+		var n int
+		if err := tx.QueryRow(`SELECT count(*) FROM thing`, nil, &n); err != nil && !errors.Is(err, absent) {
+			return err
+		}
+		return tx.Do(insert, "of the second")
+	}, func(err error) { second <- err })
+	close(block)
+	if err := <-first; !errors.Is(err, absent) {
+		t.Errorf("the first: %v", err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("the second: %v", err)
+	}
+	if got := names(t, db); !slices.Equal(got, []string{"of the second"}) {
 		t.Errorf("there are %q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"parley"
@@ -131,16 +132,34 @@ func (db *DB) gather(batch []*write) []*write {
 	return batch
 }
 
-// commit runs the batch in one transaction and sets each write's error. If one of several fails, it runs them again with
-// a savepoint each, which undoes only the failed one.
+// maxLeftOut is how many failing writes are left out of a batch one by one on PostgreSQL, where a savepoint for each write takes a
+// round trip. SQLite's savepoints cost less than running the others again.
+const maxLeftOut = 4
+
+// commit runs the batch in one transaction and sets each write's error. If one fails, the others run again: on PostgreSQL without it,
+// because what it saw of earlier writes is committed with them and so its error holds. If many fail, if nobody knows which, and on
+// SQLite, each runs with a savepoint, which undoes only the failed one.
 func (db *DB) commit(batch []*write) {
-	failed, err := db.transact(batch, false)
-	if failed && len(batch) > 1 {
-		_, err = db.transact(batch, true)
+	rest := batch
+	failed, err := db.transact(rest, false)
+	for failed != nil && failed != unknown && len(rest) > 1 && len(batch)-len(rest) < maxLeftOut &&
+		db.writer.IsPostgres() {
+		rest = slices.DeleteFunc(slices.Clone(rest), func(w *write) bool { return w == failed })
+		failed, err = db.transact(rest, false)
 	}
-	if err != nil {
-		refuse(batch, err)
+	if failed != nil && len(rest) > 1 {
+		_, err = db.transact(rest, true)
 	}
+	if err == nil {
+		return
+	}
+	if db.lost != nil { // what those left out saw may not be committed
+		rest = batch
+		for _, w := range batch {
+			w.err = nil
+		}
+	}
+	refuse(rest, err)
 }
 
 // refuse sets the error of the writes that have none.
@@ -152,36 +171,50 @@ func refuse(batch []*write, err error) {
 	}
 }
 
-// transact runs the batch between BEGIN and COMMIT. It returns an error if the whole batch was rolled back, and whether a
-// write caused it. Without savepoints the first failure ends the transaction. With them a failed write is undone alone.
-func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error) {
+// unknown is the write that failed if nobody knows which.
+var unknown = &write{}
+
+// transact runs the batch between BEGIN and COMMIT. It returns an error if the whole batch was rolled back, and the write that
+// caused it. Without savepoints the first failure ends the transaction. With them a failed write is undone alone.
+func (db *DB) transact(batch []*write, savepoints bool) (failed *write, err error) {
 	for _, w := range batch {
 		w.err = nil
 	}
 	began := time.Now()
 	if db.lost = db.begin(); db.lost != nil {
-		return false, db.lost
+		return nil, db.lost
 	}
 	db.batch++
 	defer func() {
-		if err != nil {
-			db.lost = db.writer.broken // nil: a caller's own error
-			db.control("ROLLBACK")     // the database may have rolled back already
+		if err == nil {
+			return
 		}
+		if b := db.writer.write.failed(); b != nil && db.writer.broken == nil {
+			failed, err = unknown, b.err
+			for i, w := range batch {
+				if w.err = nil; i == b.caller {
+					failed, w.err = w, err
+				}
+			}
+		}
+		db.lost = db.writer.broken // nil: a caller's own error
+		db.control("ROLLBACK")     // the database may have rolled back already
 	}()
-	for _, w := range batch {
+	for i, w := range batch {
+		db.writer.write.serve(i)
 		if savepoints {
 			err = db.alone(w)
 		} else {
 			err = db.call(w)
 		}
 		if err != nil {
-			return true, err
+			return w, err
 		}
 	}
+	db.writer.write.serve(nobody)
 	if db.beforeCommit != nil {
 		if err := db.writer.classed(db.beforeCommit(&Tx{Conn: db.writer, Batch: db.batch})); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	err = db.writer.control("COMMIT")
@@ -189,12 +222,12 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	case err == nil:
 		db.writer.write.committed(len(batch), time.Since(began))
 	case db.writer.broken == nil && db.writer.IsPostgres():
-		return true, err // a statement that waited for the commit failed
+		return unknown, err // a statement that waited for the commit failed
 	case db.writer.broken == nil: // no caller caused it
 		err = unavailable(err)
 		db.writer.broken = err
 	}
-	return false, err
+	return nil, err
 }
 
 // alone runs one write with a savepoint. It returns the database's own error only.
@@ -225,6 +258,9 @@ func (db *DB) call(w *write) (err error) {
 		}
 		if err == nil {
 			err = db.writer.broken
+		}
+		if err == nil && db.writer.write.failed() != nil {
+			err = errOther
 		}
 		w.err = err
 	}()
