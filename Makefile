@@ -25,7 +25,7 @@ $(error Go is not installed. Install Go 1.26 or later: https://go.dev/dl)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check extra race race-all kills postgres clients browser screenshots bench torture cover release clean \
+.PHONY: whatsmeow-diff help run build test check extra race race-all kills postgres clients browser screenshots bench torture cover release clean \
 	deploy-check deps fmt static tidy generated
 
 help: ## List the targets
@@ -114,6 +114,9 @@ DEPLOY := deploy/check
 deploy-check: deploy-deps ## Try the images, manifests, units, proxy and alerts in deploy
 	cd $(DEPLOY) && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...
 	$(RUNTESTS) -C $(DEPLOY) $(LIMIT) -count=1 ./...
+
+whatsmeow-diff: ## Print what changed in the functions of whatsmeow that we replace: OLD=v… NEW=v…
+	@go run ./internal/tools/whatsmeowdiff $(or $(OLD),$(shell go list -m -f '{{.Version}}' go.mau.fi/whatsmeow)) $(NEW)
 
 release: ## Build the binaries of a release into dist, with checksums
 	@[ -z "$$(git status --porcelain)" ] || { echo "make: the working tree has changes. Commit them first."; exit 1; }

@@ -16,10 +16,11 @@ const (
 	AlertFailingSends   AlertKind = "failing_sends"
 	AlertFailingWebhook AlertKind = "failing_webhook"
 	AlertDisk           AlertKind = "disk"
+	AlertOldClient      AlertKind = "client_old"
 )
 
 // AlertKinds lists all kinds.
-var AlertKinds = []AlertKind{AlertLoggedOut, AlertRestricted, AlertFailingSends, AlertFailingWebhook, AlertDisk}
+var AlertKinds = []AlertKind{AlertLoggedOut, AlertRestricted, AlertFailingSends, AlertFailingWebhook, AlertDisk, AlertOldClient}
 
 // AlertRetention is how long resolved alerts are stored.
 const AlertRetention = 30 * 24 * time.Hour

@@ -69,9 +69,10 @@ var arrows = map[string][]string{
 	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb", "internal/wait"},
 
 	// Tools: third-party files in the tree, and running tests.
-	"internal/tools/vendorjs":   {},
-	"internal/tools/runtests":   {},
-	"internal/tools/compareapi": {},
+	"internal/tools/vendorjs":      {},
+	"internal/tools/whatsmeowdiff": {},
+	"internal/tools/runtests":      {},
+	"internal/tools/compareapi":    {},
 
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/whatsapptest": {"internal/wait"},

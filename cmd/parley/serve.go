@@ -23,7 +23,7 @@ var serverSettings = []string{
 	keyListen, keyPublicURL, keyAllowPrivate, keyCallers, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel,
 	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyPerDay, keyInContact, keyInChannel,
 	keyMinFree, keyFiles, keyFilesServer, keyFilesRegion,
-	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyKeepBackups, keyEndpoint, keyTrust}
+	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyKeepBackups, keyVersion, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -106,6 +106,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		Media:            c.media(),
 		WhatsAppEndpoint: c.set.text(keyEndpoint),
 		WhatsAppTrust:    c.set.text(keyTrust),
+		WhatsAppVersion:  c.set.text(keyVersion),
 
 		TLSCert:     c.set.text(keyTLSCert),
 		TLSKey:      c.set.text(keyTLSKey),

@@ -79,6 +79,7 @@ const (
 	keyOTPLife      = "otp_retention"
 	keyEndpoint     = "whatsapp_endpoint"
 	keyTrust        = "whatsapp_trust"
+	keyVersion      = "whatsapp_version"
 	keyKeepBackups  = "keep_backups"
 	keyNoOpen       = "no_open"
 	keyURL          = "url"
@@ -139,6 +140,8 @@ var settingTable = []setting{
 	{key: keyOTPLife, fallback: "24h", about: "how long finished one-time codes and login links are stored"},
 	{key: keyKeepBackups, kind: oneNumber, fallback: "3", about: "how many of its own backups the server keeps in its data directory " +
 		"(0: all)"},
+	{key: keyVersion, fallback: "auto", about: "the version of WhatsApp Web that the server says it is: 2.3000.1045649367, built-in, " +
+		"or auto: built-in, and the current one of web.whatsapp.com once WhatsApp refuses that"},
 	{key: keyEndpoint, about: "the address of a test server for WhatsApp's protocol on this machine", hidden: true},
 	{key: keyTrust, about: "file with the test server's public key", hidden: true},
 	{key: keyNoOpen, kind: onOff, fallback: "false", about: "do not open a browser"},

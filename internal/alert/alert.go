@@ -39,6 +39,8 @@ type Config struct {
 	Metrics   prometheus.Registerer
 	// DataDir is the directory whose disk is watched; empty: none.
 	DataDir string
+	// ClientDate is when the version of the WhatsApp client appeared; zero: unknown. Nil: it is always unknown.
+	ClientDate func() time.Time
 	// Token is the id of the token that messages name as their sender's.
 	Token parley.TokenID
 }

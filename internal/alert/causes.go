@@ -69,6 +69,12 @@ func (e *Engine) findings(ctx context.Context, kind parley.AlertKind, now time.T
 		return doctor.Channels(slices.DeleteFunc(channels, out), true, now), nil
 	case parley.AlertRestricted:
 		return doctor.Restricted(channels, e.config.Gateway.RestrictedUntil), nil
+	case parley.AlertOldClient:
+		if e.config.ClientDate == nil {
+			return nil, nil
+		}
+		findings := doctor.WhatsApp(channels, e.config.ClientDate(), now)
+		return slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Level != doctor.Problem }), nil
 	case parley.AlertFailingWebhook:
 		findings, err := doctor.Webhooks(ctx, e.config.Store, now)
 		return slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Code != "webhook_failing" && f.Code != "webhook_off" }), err

@@ -111,8 +111,8 @@ func (s *server) alertRule(ctx context.Context, r *request) (parley.AlertRule, e
 		rule.Share = int(r.Whole("share", 20, 1, 100))
 		rule.Window = time.Duration(r.Whole("window_minutes", 15, 5, 24*60)) * time.Minute
 	}
-	if rule.Kind == parley.AlertDisk && rule.Channel != "" {
-		r.Fail("channel", "does not apply to the disk. Leave it out.")
+	if (rule.Kind == parley.AlertDisk || rule.Kind == parley.AlertOldClient) && rule.Channel != "" {
+		r.Fail("channel", "does not apply to the disk or the client. Leave it out.")
 	}
 	switch byMessage := r.Has("via") || r.Has("contact_id"); {
 	case r.Has("url") && byMessage:

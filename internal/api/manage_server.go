@@ -47,6 +47,8 @@ type Program struct {
 	LastBackup func() (Backup, bool)
 	// WriteBackup writes a backup without storing it.
 	WriteBackup func(ctx context.Context, w io.Writer) error
+	// ClientDate is when the version of the WhatsApp client in use appeared; zero: unknown.
+	ClientDate func() time.Time
 	// RecentLog returns the last warnings and errors of the log, oldest first.
 	RecentLog func() []string
 	// LogLevel changes the level of the log; nil: not possible.
@@ -90,15 +92,45 @@ type networkRow struct {
 	Kinds       []parley.Kind           `json:"kinds"`
 	Pace        paceRow                 `json:"pace"` // of a channel that has none of its own
 	ReplyWindow *parley.Duration        `json:"reply_window"`
+	Client      *clientData             `json:"client"` // null where the network has no versions of clients
 }
 
-func newNetworkRow(i network.Info) networkRow {
+type clientData struct {
+	Version string  `json:"version"` // empty: no channel needed it yet
+	Since   *string `json:"since"`   // when it was set or found; null: it is the one that is built in
+}
+
+func newClientData(v network.Versioned) *clientData {
+	version, since := v.Version()
+	return &clientData{version, stampOrNil(since)}
+}
+
+func (s *server) newNetworkRow(i network.Info) networkRow {
 	row := networkRow{Name: i.Name, Title: i.Title, Simulated: i.Simulated, Pairing: append([]network.PairingMethod{}, i.Pairing...),
 		Groups: i.Groups, Kinds: i.Kinds, Pace: toPace(i.LeastPace, i.MostPace)}
 	if i.ReplyWindow > 0 {
 		row.ReplyWindow = new(parley.Duration(i.ReplyWindow))
 	}
+	if v, err := s.config.Gateway.Versioned(i.Name); err == nil {
+		row.Client = newClientData(v)
+	}
 	return row
+}
+
+// changeNetwork sets the version of the client that the network sees.
+func (s *server) changeNetwork(ctx context.Context, r *request) (any, error) {
+	version := r.Text("version", 1, 40)
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	v, err := s.config.Gateway.Versioned(parley.NetworkName(r.http.PathValue("network")))
+	if err != nil {
+		return nil, err
+	}
+	if err := v.SetVersion(ctx, version); err != nil {
+		return nil, err
+	}
+	return ok("Version changed", newClientData(v)), nil
 }
 
 func (s *server) networkNames() []string {
@@ -126,7 +158,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
 		Channels: len(s.config.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.config.PublicURL, s.config.URL), LocalURL: s.config.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
-		Networks: mapped(s.config.Gateway.Networks(), newNetworkRow), Cluster: s.isNode(), WhatsAppClient: stampOrNil(doctor.ClientDate()),
+		Networks: mapped(s.config.Gateway.Networks(), s.newNetworkRow), Cluster: s.isNode(), WhatsAppClient: stampOrNil(p.ClientDate()),
 	}
 	if c, err := s.onlyChannel(ctx); err == nil {
 		data.DefaultChannel = textOrNil(c.Code)

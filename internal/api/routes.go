@@ -215,6 +215,7 @@ func manageRoutes(s *server) []row {
 		{"GET /api/manage/backup/now", ofAdmin, owner, "server.download_backup", nothing, work{do: s.streamBackup}},
 		{"GET /api/manage/diagnostics", ofAdmin, operator, "server.diagnostics", nothing, work{do: s.readDiagnostics}},
 		{"GET /api/manage/diagnostics/contents", ofAdmin, operator, "", nothing, handle(s.listDiagnostics)},
+		{"PATCH /api/manage/networks/{network}", ofAdmin, operator, "network.change", body, handle(s.changeNetwork)},
 		{"PATCH /api/manage/log-level", ofAdmin, operator, "server.log_level", body, handle(s.changeLogLevel)},
 
 		{"GET /api/manage/events", ofAdmin, viewer, "", query, work{stream: (*route).openStream, readsLog: true}},

@@ -252,7 +252,7 @@ func (s *server) makeParts() {
 		ClockTrusted: s.gateway.ClockTrusted,
 	})
 	s.alerts = alert.New(alert.Config{Store: s.data.Store, Gateway: s.gateway, Callbacks: s.callback, Cluster: s.cluster, Log: s.log,
-		Metrics: s.metrics, DataDir: string(s.cfg.DataDir), Token: token.LocalToken(parley.GlobalToken).ID})
+		Metrics: s.metrics, DataDir: string(s.cfg.DataDir), ClientDate: s.whatsapp.clientDate, Token: token.LocalToken(parley.GlobalToken).ID})
 	s.requestLog = requestlog.New(s.data.Store, s.log, s.metrics)
 }
 

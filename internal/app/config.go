@@ -16,6 +16,7 @@ import (
 	"parley/internal/doctor"
 	"parley/internal/mcp"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp"
 	"parley/internal/store"
 )
 
@@ -60,6 +61,8 @@ type Config struct {
 	// WhatsAppEndpoint is the address of a test server for WhatsApp's protocol on this machine, and WhatsAppTrust a file
 	// with its public key; empty: the real network.
 	WhatsAppEndpoint, WhatsAppTrust string
+	// WhatsAppVersion is the version of WhatsApp Web that this program says it is: three numbers, "auto" or "built-in".
+	WhatsAppVersion string
 
 	Dev          bool                  // a sandbox for development: a demo channel, tokens for it, loopback allowed
 	Version      string                // what the program calls itself
@@ -154,6 +157,9 @@ func (c Config) normal() (Config, error) {
 	}
 	if _, err := c.mediaConfig(); err != nil {
 		return c, err
+	}
+	if err := whatsapp.CheckVersion(c.WhatsAppVersion); err != nil {
+		return c, configErrorf("--whatsapp-version must be three numbers such as 2.3000.1045649367, auto or built-in.")
 	}
 	c.WhatsAppEndpoint, err = testEndpoint(c.WhatsAppEndpoint, c.WhatsAppTrust)
 	return c, err

@@ -36,6 +36,7 @@ func (s *server) program() api.Program {
 		WriteBackup:  s.writeBackup,
 		RecentLog:    s.recent.Lines,
 		LogLevel:     s.cfg.LogLevel,
+		ClientDate:   s.whatsapp.clientDate,
 	}
 }
 
@@ -66,6 +67,7 @@ func (s *server) examineQuick(ctx context.Context, damage time.Duration) []docto
 	channels := s.gateway.Channels()
 	findings = append(findings, doctor.Directory(string(s.cfg.DataDir))...)
 	findings = append(findings, s.cfg.examineData(ctx, s.data, channels, true, damage)...)
+	findings = append(findings, doctor.WhatsApp(channels, s.whatsapp.clientDate(), time.Now())...)
 	findings = append(findings, doctor.Restricted(channels, s.gateway.RestrictedUntil)...)
 	if ahead, known := s.gateway.ClockAhead(); known {
 		findings = append(findings, doctor.Clock(ahead))
@@ -142,7 +144,6 @@ func (c Config) examineData(
 		return append(findings, doctor.Broken(err))
 	}
 	findings = append(findings, doctor.DevTokens(tokens, c.Dev, now)...)
-	findings = append(findings, doctor.WhatsApp(channels, c.Version, now)...)
 	counts, err := data.Store.Counters(ctx, now.Add(-24*time.Hour))
 	if err != nil {
 		return append(findings, doctor.Broken(err))
@@ -186,6 +187,7 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 	}
 	cfg.Dev = dir.IsDev()
 	findings := cfg.examineData(ctx, data, channels, false, examineFor)
+	findings = append(findings, doctor.WhatsApp(channels, doctor.ClientDate(), time.Now())...)
 	findings = append(findings, doctor.WhatsAppReach(ctx, channels, cfg.ReachWhatsApp)...)
 	return append(findings, cfg.examineMediaOffline(ctx, data)...), nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"parley"
 	"parley/internal/doctor"
@@ -30,8 +31,9 @@ type realNetwork struct {
 }
 
 var (
-	_ network.Driver  = (*realNetwork)(nil)
-	_ network.Witness = (*realNetwork)(nil)
+	_ network.Driver    = (*realNetwork)(nil)
+	_ network.Witness   = (*realNetwork)(nil)
+	_ network.Versioned = (*realNetwork)(nil)
 )
 
 func (n *realNetwork) Info() network.Info { return whatsapp.Info }
@@ -66,6 +68,31 @@ func (n *realNetwork) Evidence(code parley.ChannelCode) (network.Evidence, bool)
 		return network.Evidence{}, false
 	}
 	return driver.Evidence(code)
+}
+
+// Version returns the version that this program says it is. It is not known before a channel needs it.
+func (n *realNetwork) Version() (number string, since time.Time) {
+	driver := n.opened()
+	if driver == nil {
+		return "", time.Time{}
+	}
+	return driver.Version()
+}
+
+func (n *realNetwork) SetVersion(ctx context.Context, version string) error {
+	driver, err := n.open(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.SetVersion(ctx, version)
+}
+
+// clientDate is when the version of the client appeared, or was the current one; zero: unknown.
+func (n *realNetwork) clientDate() time.Time {
+	if _, since := n.Version(); !since.IsZero() {
+		return since
+	}
+	return doctor.ClientDate()
 }
 
 func (n *realNetwork) Close() error {
@@ -113,6 +140,7 @@ func (s *server) newRealNetwork(log *slog.Logger) (*realNetwork, error) {
 		Log:     log,
 		Media:   s.openFile,
 		TempDir: s.media.TempDir(),
+		Version: s.cfg.WhatsAppVersion,
 		MessageForRetry: func(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error) {
 			return s.gateway.MessageForRetry(ctx, code, chat, id)
 		},

@@ -158,20 +158,25 @@ func TestPrivateAddresses(t *testing.T) {
 }
 
 func TestClientAge(t *testing.T) {
-	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
-	for version, want := range map[string]Finding{
-		"v0.0.0-20261101000000-0123456789ab": {Check: "whatsapp", Level: Fine, Found: "client of 2026-11-01, 14 d old"},
-		"v0.0.0-20260901000000-0123456789ab": {Check: "whatsapp", Level: Warning, Code: "client_old", Found: "client of 2026-09-01, 75 d old",
-			Remedy: "upgrade to the latest release: WhatsApp refuses clients that are too old"},
-		"v1.2.3": {Check: "whatsapp", Level: Fine, Found: "client of unknown age"},
-	} {
+	made := time.Date(2026, 8, 21, 14, 18, 5, 0, time.UTC)
+	for version, want := range map[string]time.Time{"v0.0.0-20260821141805-0123456789ab": made, "v1.2.3": {}} {
 		info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other"}, {Path: "go.mau.fi/whatsmeow", Version: version}}}
-		if got := checkClient(info, true, now); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, want %+v", version, got, want)
+		if got := clientDate(info); !got.Equal(want) {
+			t.Errorf("%s is of %s", version, got)
 		}
-		if got := checkClient(info, false, now); got.Level != Fine || got.Remedy != "" {
-			t.Errorf("%s, built from source: %+v", version, got)
+	}
+	channels := []parley.Channel{{Network: parley.WhatsApp}}
+	for days, want := range map[int]Level{0: Fine, 59: Fine, 60: Warning, 99: Warning, 100: Problem} {
+		got := WhatsApp(channels, made, made.Add(time.Duration(days)*24*time.Hour))
+		if len(got) != 1 || got[0].Level != want || (want != Fine) != (got[0].Code == "client_old") {
+			t.Errorf("after %d days: %+v, want %s", days, got, want)
 		}
+	}
+	if got := WhatsApp(channels, time.Time{}, made); len(got) != 1 || got[0].Level != Fine {
+		t.Errorf("of unknown age: %+v", got)
+	}
+	if got := WhatsApp([]parley.Channel{{Network: parley.Sandbox}}, made, made.AddDate(1, 0, 0)); got != nil {
+		t.Errorf("without a channel: %+v", got)
 	}
 }
 
@@ -199,14 +204,6 @@ func TestSimulated(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%d channels, dev %v: %q, want %q", len(c.channels), c.dev, got, c.want)
-		}
-	}
-}
-
-func TestReleaseVersions(t *testing.T) {
-	for version, want := range map[string]bool{"0.2.0": true, "1.12.3": true, "0.2.0-dev": false, "f617f67": false, "test": false} {
-		if got := release.MatchString(version); got != want {
-			t.Errorf("%s: release %v, want %v", version, got, want)
 		}
 	}
 }

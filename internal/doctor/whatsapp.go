@@ -11,23 +11,34 @@ import (
 	"parley"
 )
 
-// oldClient is the age at which WhatsApp may start to reject the client.
-const oldClient = 45 * 24 * time.Hour
+// WhatsApp refuses clients about 127 days after their version appeared.
+const (
+	oldClient    = 60 * 24 * time.Hour
+	tooOldClient = 100 * 24 * time.Hour
+)
 
-// release matches the version of a release. Builds from source have a suffix.
-var release = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
-
-// WhatsApp reports the age of the WhatsApp client, if a channel uses it. Only a release can be outdated, because it has
-// a newer release.
-func WhatsApp(channels []parley.Channel, version string, now time.Time) []Finding {
+// WhatsApp reports the age of the version of WhatsApp Web that this program says it is, if a channel uses it; zero: unknown.
+func WhatsApp(channels []parley.Channel, made, now time.Time) []Finding {
 	if !usesWhatsApp(channels) {
 		return nil
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return nil
+	if made.IsZero() {
+		return []Finding{{Check: "whatsapp", Level: Fine, Found: "client of unknown age"}}
 	}
-	return []Finding{checkClient(info, release.MatchString(version), now)}
+	age := now.Sub(made)
+	f := Finding{Check: "whatsapp", Level: Fine, Found: fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age))}
+	if age < oldClient {
+		return []Finding{f}
+	}
+	f.Level, f.Code = Warning, "client_old"
+	if age >= tooOldClient {
+		f.Level = Problem
+	}
+	f.Remedy = "upgrade to the latest release; a build from source: see \"Upgrading whatsmeow\" in CONTRIBUTING.md; until then " +
+		"--whatsapp-version with the version of web.whatsapp.com"
+	f.Sentence = fmt.Sprintf("The WhatsApp client of this program is of %s. WhatsApp refuses clients about four months after that, "+
+		"on all channels at once.", made.Format(time.DateOnly))
+	return []Finding{f}
 }
 
 // WhatsAppReach reports whether WhatsApp can be reached, if a channel uses it.
@@ -48,21 +59,6 @@ func usesWhatsApp(channels []parley.Channel) bool {
 
 // commitTime matches the time in a module's pseudo-version.
 var commitTime = regexp.MustCompile(`[-.]([0-9]{14})-[0-9a-f]{12}$`)
-
-// checkClient takes the age of the client from its module version.
-func checkClient(info *debug.BuildInfo, released bool, now time.Time) Finding {
-	made := clientDate(info)
-	if made.IsZero() {
-		return Finding{Check: "whatsapp", Level: Fine, Found: "client of unknown age"}
-	}
-	age := now.Sub(made)
-	f := Finding{Check: "whatsapp", Level: Fine, Found: fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age))}
-	if released && age > oldClient {
-		f.Level, f.Code = Warning, "client_old"
-		f.Remedy = "upgrade to the latest release: WhatsApp refuses clients that are too old"
-	}
-	return f
-}
 
 // ClientDate is when the WhatsApp client of this program was made; zero: unknown.
 func ClientDate() time.Time {

@@ -37,6 +37,18 @@ func (g *Gateway) Networks() []network.Info {
 	return list
 }
 
+// Versioned returns the driver of a network that refuses old clients.
+func (g *Gateway) Versioned(name parley.NetworkName) (network.Versioned, error) {
+	driver, there := g.Drivers[name]
+	if !there {
+		return nil, parley.Errorf(parley.NotFound, "There is no network %s.", name)
+	}
+	if versioned, ok := driver.(network.Versioned); ok {
+		return versioned, nil
+	}
+	return nil, parley.Errorf(parley.NotSupported, "%s has no versions of clients.", driver.Info().Title)
+}
+
 func (g *Gateway) isSimulated(c parley.Channel) bool { return g.Network(c.Network).Simulated }
 
 // Groups returns the live connection of a channel whose network has groups, for requests that are not queued. So do

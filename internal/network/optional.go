@@ -61,6 +61,14 @@ type QueueAware interface {
 	WatchQueue(depth func() int)
 }
 
+// Versioned is a driver whose network refuses old clients. The version that it says it is can be changed while it runs.
+type Versioned interface {
+	// Version returns the version, and when it was set or found; zero: it is the one that the program was built with.
+	Version() (number string, since time.Time)
+	// SetVersion changes it for the next connections. An invalid one is parley.Invalid on the field "version".
+	SetVersion(ctx context.Context, version string) error
+}
+
 // Witness is a driver that reports when its channels last worked.
 type Witness interface {
 	// Evidence returns false for a channel that is not open.

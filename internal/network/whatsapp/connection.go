@@ -23,6 +23,7 @@ type connection struct {
 	s        *session
 	client   *whatsmeow.Client
 	jid, lid types.JID // of the device; empty before it is paired
+	version  store.WAVersionContainer
 	contacts store.ContactStore
 	secrets  store.MsgSecretStore
 	keys     store.AppStateSyncKeyStore // of the account's settings
@@ -67,6 +68,7 @@ const retriesAtOnce = 4
 func newConnection(s *session, device *store.Device) *connection {
 	conn := &connection{s: s, log: newLogger(s.d.config.Log, s.code), updates: make(chan any, updatesBuffer), synced: make(chan struct{}, 1)}
 	conn.settings.slot = make(chan struct{}, 1)
+	conn.version = s.d.versions.get().number
 	if device.ID != nil {
 		device.LIDs = lidObserver{device.LIDs, conn.scheduleReplay}
 		device.Container = undeletable{device.Container}
@@ -86,6 +88,7 @@ func newConnection(s *session, device *store.Device) *connection {
 	c.BackgroundEventCtx = conn.ctx
 	c.GetMessageForRetry = conn.messageForRetry
 	c.RefreshCAT = refuseCAT
+	c.GetClientPayload = conn.payload
 	c.SetMaxParallelRetryReceiptHandling(retriesAtOnce)
 	c.SetForceActiveDeliveryReceipts(true) // a stored message is delivered, whether or not somebody looks at it
 	conn.client = c

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.mau.fi/whatsmeow/socket"
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types/events"
 
 	"parley"
@@ -16,16 +17,20 @@ import (
 type disconnection struct {
 	status     parley.ChannelStatus // Reconnecting: the session reconnects
 	reason     string
-	unpaired   bool          // the account has no such device any more: it must be paired again
-	retryAfter time.Duration // when to try again after other states; zero: never
-	retryNow   bool          // comes back without waiting
-	replaced   bool          // another connection of the same device took over
+	unpaired   bool                     // the account has no such device any more: it must be paired again
+	retryAfter time.Duration            // when to try again after other states; zero: never
+	retryNow   bool                     // comes back without waiting
+	replaced   bool                     // another connection of the same device took over
+	refused    store.WAVersionContainer // the client's version, which is too old; zero: it is not
 }
 
 const (
 	// loginRetryDelay is how long we wait after a login was refused for a reason that we do not know.
 	loginRetryDelay = 30 * time.Minute
 	pairAgain       = " Pair the channel again."
+
+	outdatedSentence = "WhatsApp does not accept the version of its client that this program says it is. Upgrade Parley, or set a newer " +
+		"version with --whatsapp-version."
 	// replacedAgain is the time between two replacements of a connection after which the second is no other node's.
 	replacedAgain = time.Minute
 )
@@ -55,8 +60,7 @@ func toDisconnection(evt any) (disconnection, bool) {
 	case *events.TemporaryBan:
 		return banned(e), true
 	case *events.ClientOutdated:
-		return disconnection{status: parley.ChannelFailed, reason: "WhatsApp does not accept this version of the program any more. Upgrade it."},
-			true
+		return disconnection{status: parley.ChannelFailed, reason: outdatedSentence}, true
 	case *events.ConnectFailure:
 		return disconnection{status: parley.ChannelFailed, retryAfter: loginRetryDelay,
 			reason: fmt.Sprintf("WhatsApp refused the login with code %d. It is tried again in half an hour; "+

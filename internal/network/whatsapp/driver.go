@@ -37,6 +37,10 @@ type Config struct {
 	// leaves copies.
 	TempDir string
 
+	// Version is the version of WhatsApp Web that the driver says it is: three numbers, "built-in", or "auto" (the default), which
+	// is the one built in, and after WhatsApp refused that the current one.
+	Version string
+
 	// Member ties the writes to a membership of a cluster; nil: there is no cluster.
 	Member *sqldb.Member
 
@@ -63,6 +67,7 @@ type Driver struct {
 	dialSlots   chan struct{}                       // one slot per connection that is being dialled
 	absent      recent[parley.ContactID, time.Time] // since when numbers are not on the network
 	panics      atomic.Int64                        // stanzas whose handling panicked
+	versions    versions
 
 	// Tests change these.
 	maxBackoff                                 time.Duration // between two connections
@@ -90,13 +95,17 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 		return nil, fmt.Errorf("whatsapp: %w", err)
 	}
 	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
-	return &Driver{
+	d := &Driver{
 		config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
 		dialSlots:  make(chan struct{}, maxParallelDials),
 		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
 		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
 		reuploadTimeout: reuploadTimeout, receiptRetryDelay: retryDelay, receiveLog: receiveLog, sessions: map[parley.ChannelCode]*session{},
-	}, nil
+	}
+	if err := d.openVersions(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("whatsapp: %w", err), keys.Close())
+	}
+	return d, nil
 }
 
 // WhatsApp bans accounts that send like machines. A channel without a pace of its own waits a random time between these

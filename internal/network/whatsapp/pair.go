@@ -202,6 +202,9 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 		p.fail(passkeySentence)
 		return pairingOver
 	}
+	if _, outdated := evt.(*events.ClientOutdated); outdated && p.s.anotherVersion(p.l.version) {
+		return pairingLost
+	}
 	e, ended := toDisconnection(evt)
 	switch {
 	case !ended, p.accepted: // the new device connects next

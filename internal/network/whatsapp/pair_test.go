@@ -163,7 +163,8 @@ func TestPairingFails(t *testing.T) {
 func TestPairingSteps(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.start()
-	p := &pairing{s: s, timer: time.NewTimer(time.Hour), typed: time.NewTimer(time.Hour)}
+	p := &pairing{s: s, l: &connection{version: w.driver.versions.get().number}, timer: time.NewTimer(time.Hour),
+		typed: time.NewTimer(time.Hour)}
 	defer p.timer.Stop()
 	defer p.typed.Stop()
 	codes := []string{"1", "2", "3", "4", "5", "6"}

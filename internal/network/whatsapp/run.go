@@ -80,7 +80,7 @@ func (s *session) maintain(rec keystore.Channel) *pairOptions {
 	var replaced time.Time
 	for s.ctx.Err() == nil {
 		if s.d.config.MayConnect != nil && !s.d.config.MayConnect() {
-			if r := s.waitOrRequest(membershipPause, rec.JID, false); r.unpaired {
+			if r := s.waitOrRequest(membershipPause, rec.JID, false, nil); r.unpaired {
 				return nil
 			}
 			continue
@@ -98,9 +98,13 @@ func (s *session) maintain(rec keystore.Channel) *pairOptions {
 		case e.unpaired:
 			s.unpair(rec.JID, e)
 			return nil
+		case !e.refused.IsZero():
+			if r := s.awaitVersion(e, phone, worked); r.unpaired || r.pair != nil {
+				return r.pair
+			}
 		case e.status != parley.ChannelReconnecting:
 			s.setState(e.status, e.reason, phone)
-			if r := s.waitOrRequest(e.retryAfter, rec.JID, true); r.unpaired || r.pair != nil {
+			if r := s.waitOrRequest(e.retryAfter, rec.JID, true, nil); r.unpaired || r.pair != nil {
 				return r.pair
 			}
 			s.setState(s.connectingStatus(worked), "", phone)
@@ -130,7 +134,7 @@ func (s *session) backOff(wait time.Duration, jid types.JID) waitResult {
 		if left <= 0 || s.ctx.Err() != nil {
 			return waitResult{}
 		}
-		if r := s.waitOrRequest(min(left, queueCheckInterval), jid, false); r.unpaired {
+		if r := s.waitOrRequest(min(left, queueCheckInterval), jid, false, nil); r.unpaired {
 			return r
 		}
 	}
@@ -148,9 +152,9 @@ type waitResult struct {
 	unpaired bool         // the channel has no device any more
 }
 
-// waitOrRequest waits for a duration or a request; without a limit if the duration is zero. Only a failed channel can
-// be paired again: others reconnect.
-func (s *session) waitOrRequest(d time.Duration, jid types.JID, failed bool) waitResult {
+// waitOrRequest waits for a duration, a request or until wake is closed; without a limit if the duration is zero. Only a failed
+// channel can be paired again: others reconnect.
+func (s *session) waitOrRequest(d time.Duration, jid types.JID, failed bool, wake <-chan struct{}) waitResult {
 	var due <-chan time.Time
 	if d > 0 || !failed {
 		timer := time.NewTimer(d)
@@ -162,6 +166,8 @@ func (s *session) waitOrRequest(d time.Duration, jid types.JID, failed bool) wai
 		case <-s.ctx.Done():
 			return waitResult{}
 		case <-due:
+			return waitResult{}
+		case <-wake:
 			return waitResult{}
 		case r := <-s.requests:
 			switch {
@@ -237,6 +243,9 @@ func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconn
 			}
 		case evt := <-conn.updates:
 			if e, ended := toDisconnection(evt); ended {
+				if _, outdated := evt.(*events.ClientOutdated); outdated {
+					e.refused = conn.version
+				}
 				return e, up
 			}
 			if _, connected := evt.(*events.Connected); connected {

@@ -19,7 +19,10 @@ import { ChannelField } from '../parts/channel_picker.js';
 const t = texts('alerts');
 const core = texts('core');
 
-const kinds = ['channel_logged_out', 'channel_restricted', 'failing_sends', 'failing_webhook', 'disk'];
+const kinds = ['channel_logged_out', 'channel_restricted', 'failing_sends', 'failing_webhook', 'disk', 'client_old'];
+
+// ofServer are the kinds that are not about a channel.
+const ofServer = ['disk', 'client_old'];
 const every = 30_000;
 
 export default function Page() {
@@ -60,7 +63,7 @@ function ruleColumns(reload) {
     { id: 'name', label: t('name'), cell: (rule) => html`<bdi class="clip">${toName(rule)}</bdi>
       ${!rule.enabled && html` <${Badge}>${t('off')}<//>`}`, card: 'title' },
     { id: 'kind', label: t('kind'), cell: (rule) => html`${t(`kind.${rule.kind}`)} <span class="muted">
-      ${rule.channel || (rule.kind === 'disk' ? '' : t('every'))}</span>`, card: 'text' },
+      ${rule.channel || (ofServer.includes(rule.kind) ? '' : t('every'))}</span>`, card: 'text' },
     { id: 'notifies', label: t('notifies'), cell: (rule) => html`<bdi class="clip" title=${rule.url || undefined}>
       ${rule.url || t('through', { who: mask(phone(rule.contact_id)), channel: rule.via })}</bdi>`, card: 'meta' },
     { id: 'quiet', label: t('quiet'), cell: (rule) => (rule.quiet ? toHour(rule.quiet) : ''), wide: true },
@@ -92,7 +95,7 @@ function wanted({ kind, name, channel, by, url, via, contact, share, minutes, qu
     kind,
     enabled,
     ...(name.trim() && { name: name.trim() }),
-    ...(channel && kind !== 'disk' && { channel }),
+    ...(channel && !ofServer.includes(kind) && { channel }),
     ...(kind === 'failing_sends' && { share, window_minutes: minutes }),
     ...(by === 'url' ? { url } : { via, contact_id: toContact(contact) }),
     ...(quiet && { quiet: { from, to, zone } }),
@@ -125,7 +128,7 @@ function RuleForm({ rule, onDone, onClose }) {
     <${Code} text=${secret} what=${t('secret')} hide=${secret} /><//>`;
   return html`<${Dialog} open title=${t(rule ? 'editTitle' : 'new')} onClose=${onClose}><${Form} form=${form}>
     <${Field} form=${form} name="kind" label=${t('kind')} type="select" options=${kinds.map((one) => [one, t(`kind.${one}`)])} autofocus />
-    ${kind !== 'disk' && html`<${ChannelField} form=${form} name="channel" label=${t('channel')} none=${t('every')} />`}
+    ${!ofServer.includes(kind) && html`<${ChannelField} form=${form} name="channel" label=${t('channel')} none=${t('every')} />`}
     ${kind === 'failing_sends' && html`<div class="grid2"><${Field} form=${form} name="share" label=${t('share')} type="number" min="1"
       max="100" /><${Field} form=${form} name="minutes" path="window_minutes" label=${t('window')} type="number" min="5"
       max="1440" /></div>`}

@@ -144,6 +144,17 @@ func (s *Store) DeleteChannel(ctx context.Context, code parley.ChannelCode) erro
 	return s.exec(ctx, fmt.Sprintf("delete channel %s", code), `DELETE FROM channels WHERE code = $1`, string(code))
 }
 
+// Fact returns what the driver knows of the network, whatever the channel; empty: nothing is stored under the name.
+func (s *Store) Fact(ctx context.Context, name string) (value string, err error) {
+	_, err = readRow(s.db.Read(ctx), "read "+name, `SELECT value FROM facts WHERE name = $1`, []any{name}, &value)
+	return value, err
+}
+
+func (s *Store) PutFact(ctx context.Context, name, value string) error {
+	return s.exec(ctx, "store "+name, `INSERT INTO facts (name, value) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+}
+
 // DeleteSessions removes all Signal sessions, but not the identities. After a restore, the stored keys were already
 // used.
 func (s *Store) DeleteSessions(ctx context.Context) error {

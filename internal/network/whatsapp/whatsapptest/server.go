@@ -49,7 +49,10 @@ type Server struct {
 	traces        traceLog
 	violations    []string
 	closed        bool
-	refuse        int // HTTP status for new connections; 0: welcome
+	refuse        int    // HTTP status for new connections; 0: welcome
+	leastVersion  uint32 // of clients; older ones are refused with 405
+	webVersion    uint32 // that the page of WhatsApp Web names
+	versionsAsked int
 	serial        uint64
 }
 
@@ -82,6 +85,7 @@ func Start() (*Server, error) {
 	mux.HandleFunc("GET /ws/chat", s.serveChat)
 	mux.HandleFunc("POST /mms/{type}/{token}", s.serveUpload)
 	mux.HandleFunc("GET /mms/{type}/{token}", s.serveDownload)
+	mux.HandleFunc("GET /{$}", s.serveWebPage)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.violate("request %s %s", r.Method, r.URL.Path)
 		http.NotFound(w, r)
@@ -149,6 +153,28 @@ func (s *Server) Refuse(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = status
+}
+
+// RequireVersion refuses clients whose version has a lower last number. The page of WhatsApp Web names current.
+func (s *Server) RequireVersion(least, current uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leastVersion, s.webVersion = least, current
+}
+
+// VersionsAsked is how often the page of WhatsApp Web was read.
+func (s *Server) VersionsAsked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.versionsAsked
+}
+
+func (s *Server) serveWebPage(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	s.versionsAsked++
+	version := s.webVersion
+	s.mu.Unlock()
+	fmt.Fprintf(w, `<html><script>{"client_revision":%d,"x":1}</script></html>`, version)
 }
 
 // Violations lists stanzas and requests that this network does not know.

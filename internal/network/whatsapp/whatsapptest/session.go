@@ -11,6 +11,13 @@ import (
 // closeGrace ends.
 func (s *Server) login(c *conn) {
 	p := c.keys.payload
+	s.mu.Lock()
+	outdated := p.GetUserAgent().GetAppVersion().GetTertiary() < s.leastVersion
+	s.mu.Unlock()
+	if outdated {
+		c.end((&Refusal{Reason: 405}).node())
+		return
+	}
 	if p.Username == nil {
 		s.register(c)
 		return
