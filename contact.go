@@ -8,6 +8,7 @@ import (
 type Contact struct {
 	ID         ContactID
 	Name       string
+	Username   string // empty: none, or not known
 	IsBusiness bool
 	IsBlocked  bool
 	LastSeenAt time.Time // zero: not known

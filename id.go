@@ -97,6 +97,23 @@ func (c ContactID) CanExist() bool {
 	return len(number) >= 7 && len(number) <= 15 && number[0] != '0'
 }
 
+// A contact whose number is hidden has an id of 0 and these many digits of the network's own, which no number has.
+const (
+	minHidden = 15
+	maxHidden = 24
+)
+
+// NewHiddenContactID returns the id of a contact whose number is hidden, by the digits with which the network names it: at most 24.
+func NewHiddenContactID(digits string) ContactID {
+	return NewContactID(strings.Repeat("0", 1+max(0, minHidden-len(digits))) + digits)
+}
+
+// IsHidden reports whether the id is that of a contact whose number is hidden.
+func (c ContactID) IsHidden() bool {
+	number := c.Number()
+	return len(number) > minHidden && len(number) <= maxHidden+1 && number[0] == '0' && !c.IsGroup()
+}
+
 func isDigits(s string) bool {
 	if s == "" {
 		return false

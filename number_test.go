@@ -27,3 +27,21 @@ func TestParseNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestHiddenContacts(t *testing.T) {
+	for digits, want := range map[string]parley.ContactID{
+		"12345678901234":           "0012345678901234@c.us",
+		"123456789012345":          "0123456789012345@c.us",
+		"123456789012345678901234": "0123456789012345678901234@c.us",
+	} {
+		id := parley.NewHiddenContactID(digits)
+		if parsed, err := parley.ParseContactID(string(id)); id != want || err != nil || parsed != id || !id.IsHidden() || id.CanExist() {
+			t.Errorf("%s gives %s, %v", digits, id, err)
+		}
+	}
+	for _, id := range []parley.ContactID{"6281234567890@c.us", "081234567890@c.us", "012345678901234@c.us", "120363020000000001@g.us", ""} {
+		if id.IsHidden() {
+			t.Errorf("%s is hidden", id)
+		}
+	}
+}

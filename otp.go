@@ -115,6 +115,7 @@ const (
 // Why a try to use a login link failed.
 const (
 	WrongSender  = "wrong_sender"  // somebody else sent it
+	NumberHidden = "number_hidden" // the sender hides the number: nobody knows who it is
 	EditedPrompt = "edited_prompt" // the right contact sent something else with it
 )
 
@@ -149,11 +150,14 @@ func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
 	}
 	failed := LinkOutcome{Reply: ReplyFailed, Event: OTPFailed, Callback: l.OnFailure}
 	switch {
-	case t.From != l.Contact && t.Alias != l.Contact:
+	case t.From.IsHidden(), t.From != l.Contact && t.Alias != l.Contact:
 		if l.Others++; l.Others > maxReportedOthers {
 			return l, LinkOutcome{Reply: ReplyFailed}
 		}
 		failed.Reason = WrongSender
+		if t.From.IsHidden() {
+			failed.Reason = NumberHidden
+		}
 		return l, failed
 	case t.Edited:
 		if l.Tries++; l.Tries >= MaxOTPTries {

@@ -108,3 +108,16 @@ func TestLinkMessageText(t *testing.T) {
 		}
 	}
 }
+
+// TestHiddenNumberNeverLogsIn fails for any link: nobody knows who sent it.
+func TestHiddenNumberNeverLogsIn(t *testing.T) {
+	now := time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)
+	hidden := NewHiddenContactID("123456789012345")
+	for _, contact := range []ContactID{"6281234567890@c.us", hidden} {
+		link := OTPLink{Contact: contact, Status: OTPStatusPending, OnFailure: "http://a.example/no", ExpiresAt: now.Add(time.Minute)}
+		after, got := link.Try(LinkTry{From: hidden, At: now})
+		if want := (LinkOutcome{ReplyFailed, OTPFailed, NumberHidden, link.OnFailure}); got != want || after.Status != OTPStatusPending {
+			t.Errorf("a link for %s: %+v", contact, got)
+		}
+	}
+}

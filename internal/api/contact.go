@@ -12,7 +12,8 @@ type contactRow struct {
 	ID         parley.ContactID `json:"id"`
 	ContactID  parley.ContactID `json:"contact_id"`
 	Name       string           `json:"name"`
-	Number     string           `json:"number"`
+	Number     *string          `json:"number"` // null: it is hidden
+	Username   *string          `json:"username"`
 	IsBusiness bool             `json:"is_business"`
 	IsBlocked  bool             `json:"is_blocked"`
 	LastSeenAt *string          `json:"last_seen_at"`
@@ -27,10 +28,14 @@ type contactDetail struct {
 }
 
 func toContactRow(c parley.Contact) contactRow {
-	return contactRow{
-		ID: c.ID, ContactID: c.ID, Name: c.Name, Number: c.ID.Number(),
+	row := contactRow{
+		ID: c.ID, ContactID: c.ID, Name: c.Name, Username: textOrNil(c.Username),
 		IsBusiness: c.IsBusiness, IsBlocked: c.IsBlocked, LastSeenAt: stampOrNil(c.LastSeenAt),
 	}
+	if !c.ID.IsHidden() {
+		row.Number = new(c.ID.Number())
+	}
+	return row
 }
 
 func (s *server) contacts(ctx context.Context, r *request) (any, error) {
@@ -62,7 +67,9 @@ func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, er
 		return parley.Contact{}, err
 	}
 	c, err := directory.Contact(ctx, own)
-	c.ID = id
+	if c.ID = id; id.IsHidden() { // the number may be known by now
+		c.ID = own
+	}
 	return c, err
 }
 

@@ -92,6 +92,26 @@ func TestInboundEdits(t *testing.T) {
 	})
 }
 
+// TestHiddenAuthor has somebody edit and delete in a group what it wrote before its number was known.
+func TestHiddenAuthor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		const group = parley.GroupID("120363020000000001@g.us")
+		hidden := parley.NewHiddenContactID("123456789012345")
+		b.give(network.Message{From: hidden, Group: group, ID: "A1", Content: parley.Text{Body: "mine"}, At: time.Now()})
+		b.give(network.Message{From: hidden, ID: "A2", Content: parley.Text{Body: "in private"}, At: time.Now()})
+		b.give(network.Alias{Asked: hidden, Contact: ayu})
+		b.give(network.Edit{From: budi, Group: group, Target: "A1", Content: parley.Text{Body: "hacked"}, At: time.Now().Add(time.Minute)})
+		b.give(network.Edit{From: ayu, Group: group, Target: "A1", Content: parley.Text{Body: "better"}, At: time.Now().Add(time.Minute)})
+		wantTexts(t, "history of the group", b.history(group.Chat()), "A1 better (edited)")
+		b.give(network.Deletion{From: ayu, Group: group, Target: "A1", At: time.Now().Add(2 * time.Minute)})
+		wantTexts(t, "history after the deletion", b.history(group.Chat()), "A1  (edited)")
+		for _, id := range []parley.ContactID{hidden, ayu} {
+			wantTexts(t, "history of the contact", b.history(id), "A2 in private")
+		}
+	})
+}
+
 // TestEditsOfOthers has members of a group edit what somebody else wrote, and what the channel wrote.
 func TestEditsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

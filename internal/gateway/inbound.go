@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley"
@@ -178,8 +179,11 @@ func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
 		ref := parley.MessageRef{Chat: network.ToChat(e.From, e.Group), ID: e.Target}
 		if e.Group != "" && !e.ByAdmin { // members may delete only what they wrote
 			m, err := tx.Message(ctx, a.code, ref)
-			if err != nil || m.Author != e.From {
+			if err != nil {
 				return parley.IgnoreNotFound(err)
+			}
+			if same, err := isSame(ctx, tx, a.code, m.Author, e.From); err != nil || !same {
+				return err
 			}
 		}
 		if _, err := tx.Message(ctx, a.code, ref); e.ByAdmin && errors.Is(err, parley.ErrNotFound) {
@@ -211,7 +215,12 @@ func (a *account) applyEdit(ctx context.Context, e network.Edit) error {
 			return parley.IgnoreNotFound(err)
 		}
 		edited, ok := parley.Edited(m.Content, content)
-		isTheirs := e.Group == "" || m.Author == e.From
+		isTheirs := e.Group == ""
+		if !isTheirs {
+			if isTheirs, err = isSame(ctx, tx, a.code, m.Author, e.From); err != nil {
+				return err
+			}
+		}
 		if !ok || !isTheirs || m.Status == parley.Deleted || wasApplied(&m, edited, e.At) {
 			return nil
 		}
@@ -231,6 +240,15 @@ func (a *account) applyEdit(ctx context.Context, e network.Edit) error {
 		return a.receive(ctx, network.Message{From: e.From, Group: e.Group, ID: e.Target, Content: content, At: e.At, Past: true})
 	}
 	return nil
+}
+
+// isSame reports whether two ids are of one contact: its number may have been hidden when it wrote.
+func isSame(ctx context.Context, tx *store.Tx, code parley.ChannelCode, author, other parley.ContactID) (bool, error) {
+	if author == other || !author.IsHidden() {
+		return author == other, nil
+	}
+	all, err := tx.Spellings(ctx, code, other)
+	return slices.Contains(all, author), err
 }
 
 // maskedEdit returns the content of an edit with the codes of login links masked. An edit is never a login.

@@ -23,7 +23,7 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 	quote := conn.quote(ctx, m, to)
 	switch c := m.Content.(type) {
 	case parley.Text:
-		c, quote = conn.mention(ctx, c, quote)
+		c, quote = conn.mention(ctx, to, c, quote)
 		return conn.composeText(ctx, c, quote), nil
 	case parley.Image, parley.Video, parley.File, parley.Voice, parley.Sticker:
 		return conn.composeFile(ctx, m.Content, quote)
@@ -71,24 +71,34 @@ func (conn *connection) composeEdit(
 		}
 		text.Body = target.Content.Text()
 	}
-	text, quote = conn.mention(ctx, text, quote)
+	text, quote = conn.mention(ctx, to, text, quote)
 	raw := conn.client.BuildEdit(to, types.MessageID(c.Target.ID), conn.composeText(ctx, text, quote))
 	raw.GetEditedMessage().GetMessage().GetProtocolMessage().TimestampMS = new(m.CreatedAt.UnixMilli())
 	return raw, nil
 }
 
-// mention names contacts in a text by the address that phones look for: the LID, if it is known.
-func (conn *connection) mention(ctx context.Context, c parley.Text, quote *waE2E.ContextInfo) (parley.Text, *waE2E.ContextInfo) {
+// mention names contacts in a text by the address that phones look for: as the group names its members, the LID if it is known.
+func (conn *connection) mention(ctx context.Context, to types.JID, c parley.Text, quote *waE2E.ContextInfo) (
+	parley.Text, *waE2E.ContextInfo,
+) {
 	if len(c.Mentions) == 0 {
 		return c, quote
 	}
 	if quote == nil {
 		quote = &waE2E.ContextInfo{}
 	}
+	byNumber := false
+	if to.Server == types.GroupServer {
+		g, err := conn.groupInfo(ctx, to) // an error ends the send later
+		byNumber = err == nil && g.AddressingMode != types.AddressingModeLID
+	}
 	for _, id := range c.Mentions {
-		jid := phoneJID(id)
-		if lid, err := conn.client.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
-			jid = lid.ToNonAD()
+		jid, hidden := hiddenLID(id)
+		if !hidden {
+			jid = phoneJID(id)
+			if lid, err := conn.client.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() && !byNumber {
+				jid = lid.ToNonAD()
+			}
 		}
 		quote.MentionedJID = append(quote.MentionedJID, jid.String())
 		c.Body = replaceMention(c.Body, id.Number(), jid.User)

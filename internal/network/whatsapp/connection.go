@@ -29,6 +29,7 @@ type connection struct {
 	keys     store.AppStateSyncKeyStore // of the account's settings
 	// groupKeys has the holders of this device's sender keys.
 	groupKeys keystore.GroupKeys
+	people    keystore.People // whose number is hidden
 	log       *logger
 
 	ctx     context.Context // of everything that whatsmeow does on it
@@ -44,7 +45,6 @@ type connection struct {
 	tapped         atomic.Bool // onStanza has seen a stanza
 	groupedReceipt atomic.Bool // the receipt that is being handled is of several members
 	acks           waiters[*waBinary.Node]
-	unknownSenders unknownSenders
 	blocked        blocklist
 	ownDevices     sharedQuery[recipients] // the account's own devices
 	mediaHosts     sharedQuery[struct{}]
@@ -70,7 +70,8 @@ func newConnection(s *session, device *store.Device) *connection {
 	conn.settings.slot = make(chan struct{}, 1)
 	conn.version = s.d.versions.get().number
 	if device.ID != nil {
-		device.LIDs = lidObserver{device.LIDs, conn.scheduleReplay}
+		conn.people, _ = device.LIDs.(keystore.People)
+		device.LIDs = lidObserver{device.LIDs, conn}
 		device.Container = undeletable{device.Container}
 		device.Identities = trusting{device.Identities}
 		conn.jid, conn.lid = *device.ID, device.LID

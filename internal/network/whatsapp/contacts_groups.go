@@ -101,9 +101,12 @@ func (conn *connection) isBlocked(ctx context.Context, c parley.ContactID) (bool
 	if len(known) == 0 {
 		return false, nil
 	}
-	lid, err := conn.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c))
-	if err != nil {
-		return false, fmt.Errorf("look up a number: %w", err)
+	lid, hidden := hiddenLID(c)
+	if !hidden {
+		var err error
+		if lid, err = conn.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c)); err != nil {
+			return false, fmt.Errorf("look up a number: %w", err)
+		}
 	}
 	return known[phoneJID(c)] || known[lid.ToNonAD()], nil
 }
@@ -252,19 +255,20 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 		if err != nil {
 			return nil, conn.groupError("read a group", err)
 		}
-		all := make([]parley.Participant, len(g.Participants))
+		all, ids := make([]parley.Participant, len(g.Participants)), make([]parley.ContactID, len(g.Participants))
 		for i, p := range g.Participants {
 			all[i] = parley.Participant{IsAdmin: p.IsAdmin, IsOwner: p.IsSuperAdmin}
 			if all[i].ID, _, err = conn.contactFor(ctx, p.PhoneNumber, p.LID); err != nil {
 				return nil, err
 			}
+			ids[i] = all[i].ID
 			name, _, err := conn.storedName(ctx, all[i].ID, p.LID)
 			if err != nil {
 				return nil, err
 			}
 			all[i].Name = cmp.Or(name, p.DisplayName)
 		}
-		return all, nil
+		return all, conn.storeMet(ctx, ids...)
 	})
 }
 

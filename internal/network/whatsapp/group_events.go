@@ -64,7 +64,7 @@ func (conn *connection) deliverGroupChange(
 	return conn.deliver(chat, network.GroupChange{GroupChange: change, At: at})
 }
 
-// contactsFor maps addresses of members. Those whose number is hidden are left out.
+// contactsFor maps addresses of members.
 func (conn *connection) contactsFor(jids []types.JID) (contacts []parley.ContactID, err error) {
 	for _, jid := range jids {
 		c, known, err := conn.contactFor(conn.ctx, jid, types.EmptyJID)
@@ -75,5 +75,5 @@ func (conn *connection) contactsFor(jids []types.JID) (contacts []parley.Contact
 			contacts = append(contacts, c)
 		}
 	}
-	return contacts, nil
+	return contacts, conn.storeMet(conn.ctx, contacts...)
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // A contact has two addresses on the network: the phone number and the LID, an unrelated number. Chats, senders and
-// receipts use either. Only this file maps them: the gateway uses phone numbers, the network gets LIDs.
+// receipts use either. Only this file maps them: the gateway uses phone numbers, the network gets LIDs. A contact whose number is
+// hidden has an id that is made of the LID (hidden_number.go).
 
 func phoneJID(c parley.ContactID) types.JID {
 	return types.NewJID(c.Number(), types.DefaultUserServer)
@@ -57,18 +58,19 @@ func parseNumber(number string) string {
 	return digits
 }
 
-// contactFor maps an address, and optionally the other address of the same contact. It returns false for a LID whose
-// number is not known.
+// contactFor maps an address, and optionally the other address of the same contact. It returns false for what is no contact.
 func (conn *connection) contactFor(ctx context.Context, jid, other types.JID) (parley.ContactID, bool, error) {
 	for _, j := range []types.JID{jid, other} {
 		if c, ok := toContact(j); ok {
 			return c, true, nil
 		}
 	}
+	hidden := types.EmptyJID
 	for _, j := range []types.JID{jid, other} {
-		if j.Server != types.HiddenUserServer {
+		if j.Server != types.HiddenUserServer || j.User == "" {
 			continue
 		}
+		hidden = j
 		number, err := conn.client.Store.LIDs.GetPNForLID(ctx, j.ToNonAD())
 		if err != nil {
 			return "", false, fmt.Errorf("look up a LID: %w", err)
@@ -77,7 +79,10 @@ func (conn *connection) contactFor(ctx context.Context, jid, other types.JID) (p
 			return c, true, nil
 		}
 	}
-	return "", false, nil
+	if hidden.IsEmpty() {
+		return "", false, nil
+	}
+	return hiddenContact(hidden), true, nil
 }
 
 const (
@@ -117,6 +122,9 @@ func (conn *connection) storeAlias(asked, own parley.ContactID) error {
 func (conn *connection) findAddress(ctx context.Context, c parley.ContactID) (types.JID, error) {
 	if group, ok := groupJID(c.Group()); ok {
 		return group, nil
+	}
+	if lid, hidden := hiddenLID(c); hidden {
+		return conn.hiddenAddress(ctx, lid)
 	}
 	if !c.CanExist() {
 		return types.EmptyJID, network.ErrImpossibleNumber

@@ -19,9 +19,6 @@ import (
 const (
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = 5 * time.Second
-	// unknownSenderFor is how long a message waits for the number of its sender to become known. It comes again
-	// with every connection until then.
-	unknownSenderFor = 7 * 24 * time.Hour
 )
 
 // retryDelay is how long to wait after a sink refused a number of times.
@@ -59,16 +56,16 @@ func (conn *connection) handleMessage(e *events.Message) bool {
 		return true
 	}
 	from, known, err := conn.contactFor(conn.ctx, e.Info.Sender, e.Info.SenderAlt)
+	if err == nil {
+		err = conn.storeMet(conn.ctx, from)
+	}
 	if err != nil {
 		conn.log.Warnf("find out who sent %s: %v", e.Info.ID, err)
 		return false
 	}
 	if !known {
-		conn.log.Warnf("the number of the sender of %s is hidden: it cannot be published yet", e.Info.ID)
-		conn.unknownSenders.mark(e.Info.ID, e.Info.Sender.User)
-		return time.Since(e.Info.Timestamp) > unknownSenderFor
+		return true
 	}
-	conn.replayFrom(e.Info.Sender)
 	event, ok := conn.toEvent(e, from)
 	return ok && (event == nil || conn.deliver(conn.toChat(e, from), event))
 }
@@ -152,7 +149,7 @@ func (conn *connection) messageEvent(e *events.Message, p parsed, from parley.Co
 		Content: conn.withMentions(p), ReplyTo: p.replyTo, At: e.Info.Timestamp, File: conn.reference(&e.Info, p)}
 }
 
-// withMentions names the contacts that a text mentions by their numbers. It leaves out those whose number is not known.
+// withMentions names the contacts that a text mentions by their ids.
 func (conn *connection) withMentions(p parsed) parley.Content {
 	text, ok := p.content.(parley.Text)
 	if !ok {
@@ -261,7 +258,7 @@ func (conn *connection) handleHistory(e *events.HistorySync) bool {
 // deliverHistory delivers one chat, oldest message first.
 func (conn *connection) deliverHistory(chat *waHistorySync.Conversation, jid, other types.JID) bool {
 	from, known, err := conn.contactFor(conn.ctx, jid, other)
-	if err != nil || !known {
+	if err != nil || !known || conn.storeMet(conn.ctx, from) != nil {
 		return true
 	}
 	var all []network.Message

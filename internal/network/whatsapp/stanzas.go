@@ -25,9 +25,8 @@ const stuckAfter = 5 * time.Minute
 type stanzaQueue struct {
 	mu      sync.Mutex
 	queue   []*waBinary.Node
-	learned []types.JID // LIDs whose number became known
-	running int         // number of the handling goroutine; 0: none
-	started int         // how many there were
+	running int // number of the handling goroutine; 0: none
+	started int // how many there were
 }
 
 // onStanza sees every stanza that comes, on the goroutine that reads the socket. It must not wait.
@@ -106,15 +105,9 @@ func (conn *connection) startStanzaHandler() {
 // handleStanzas runs until the queue is empty or another goroutine took over.
 func (conn *connection) handleStanzas(number int) {
 	for {
-		node, known := conn.nextStanza(number)
-		for _, sender := range known {
-			conn.replayFrom(sender)
-		}
-		switch {
-		case node == nil && known == nil:
+		node := conn.nextStanza(number)
+		if node == nil {
 			return
-		case node == nil:
-			continue
 		}
 		stuck := time.AfterFunc(stuckAfter, func() { conn.skipStuck(number, node) })
 		conn.handleStanza(node)
@@ -122,27 +115,21 @@ func (conn *connection) handleStanzas(number int) {
 	}
 }
 
-// nextStanza returns the next stanza, and whose messages are to be handled again before it; nil: there is nothing
-// to do.
-func (conn *connection) nextStanza(number int) (*waBinary.Node, []types.JID) {
+// nextStanza returns the next stanza; nil: there is nothing to do.
+func (conn *connection) nextStanza(number int) *waBinary.Node {
 	s := &conn.stanzas
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running != number {
-		return nil, nil
+		return nil
 	}
-	if len(s.queue) == 0 && len(s.learned) == 0 || conn.handlerCtx.Err() != nil {
-		s.queue, s.learned, s.running = nil, nil, 0
-		return nil, nil
-	}
-	known := s.learned
-	s.learned = nil
-	if len(s.queue) == 0 {
-		return nil, known
+	if len(s.queue) == 0 || conn.handlerCtx.Err() != nil {
+		s.queue, s.running = nil, 0
+		return nil
 	}
 	node := s.queue[0]
 	s.queue = s.queue[1:]
-	return node, known
+	return node
 }
 
 // skipStuck starts another goroutine for the stanzas behind one that blocks.
@@ -168,7 +155,6 @@ func (conn *connection) handleStanza(node *waBinary.Node) {
 	switch node.Tag {
 	case "message", "appdata":
 		in.HandleEncryptedMessage(ctx, node)
-		conn.unknownSenders.hold(node)
 	case "status":
 		in.HandleUnencryptedMessage(ctx, node)
 	case "receipt":

@@ -19,6 +19,8 @@ const (
 
 	keyHoldersKind kind = 6 // which devices have our own sender key, by group
 
+	metKind kind = 7 // a contact without a visible number that the device met, by LID
+
 	// Only in the cache.
 	lidKind      kind = 101 // the LID of a number
 	numberKind   kind = 102 // the number of a LID

@@ -83,11 +83,14 @@ type publicKey struct {
 	pub [32]byte
 }
 
-// newLID returns a stable LID of fifteen digits for a number.
+// newLID returns a stable LID for a number: of fifteen digits, or of fourteen for a number that ends with an even digit.
 func newLID(number string) string {
 	sum := sha256.Sum256([]byte(number))
-	const span = 900_000_000_000_000
-	return strconv.FormatUint(100_000_000_000_000+binary.BigEndian.Uint64(sum[:])%span, 10)
+	least := uint64(100_000_000_000_000)
+	if (number[len(number)-1]-'0')%2 == 0 {
+		least /= 10
+	}
+	return strconv.FormatUint(least+binary.BigEndian.Uint64(sum[:])%(9*least), 10)
 }
 
 func (a *account) pnJID(device uint16) types.JID {

@@ -15,6 +15,8 @@ type Group struct {
 	created int64
 	creator *account // and admin
 	members []*account
+	// byNumber: the group names its members by number, except who hides it.
+	byNumber bool
 }
 
 func (g *Group) JID() types.JID { return g.jid }
@@ -47,10 +49,46 @@ func (s *Server) createGroup(by *device, subject string, members []*account) *Gr
 	return g
 }
 
+// AddressByNumber makes the group name its members by number, as older groups do.
+func (g *Group) AddressByNumber() *Group {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	g.byNumber = true
+	return g
+}
+
+func (g *Group) mode() types.AddressingMode {
+	if g.byNumber {
+		return types.AddressingModePN
+	}
+	return types.AddressingModeLID
+}
+
+// member is how the group names a device of a member.
+func (g *Group) member(a *account, device uint16) types.JID {
+	if g.byNumber && a.shown != OnlyLID {
+		return a.pnJID(device)
+	}
+	return a.lidJID(device)
+}
+
+// participant names a member with both addresses, unless its number is hidden.
+func (g *Group) participant(a *account) attrs {
+	named := attrs{"jid": g.member(a, 0)}
+	switch {
+	case a.shown == OnlyLID:
+	case g.byNumber:
+		named["lid"] = a.lidJID(0)
+	default:
+		named["phone_number"] = a.pnJID(0)
+	}
+	return named
+}
+
 // notifyGroup notifies the linked clients of members, also the one that made the change. The caller holds the lock.
 func (s *Server) notifyGroup(g *Group, by *device, members []*account, change node) {
 	extra := g.envelope(by)
-	extra["participant"], extra["notify"] = by.owner.lidJID(0), by.owner.name
+	extra["participant"], extra["notify"] = g.member(by.owner, 0), by.owner.name
 	for _, m := range members {
 		for _, d := range m.devices {
 			if d.sim == nil {
@@ -96,7 +134,7 @@ func (s *Server) changeMembers(g *Group, by *device, what string, accounts []*ac
 	var all, changed []node
 	before := slices.Clone(g.members)
 	for _, a := range accounts {
-		one := n("participant", attrs{"jid": a.lidJID(0), "phone_number": a.pnJID(0)})
+		one := n("participant", g.participant(a))
 		isMember := slices.Contains(g.members, a)
 		switch {
 		case what == "add" && !isMember:
@@ -120,23 +158,23 @@ func (s *Server) changeMembers(g *Group, by *device, what string, accounts []*ac
 func (g *Group) addresses() []types.JID {
 	var all []types.JID
 	for _, m := range g.members {
-		all = append(all, m.addresses(m.lidJID(0))...)
+		all = append(all, m.addresses(g.member(m, 0))...)
 	}
 	return all
 }
 
 // envelope names the group and the author on a stanza.
 func (g *Group) envelope(from *device) attrs {
-	return attrs{
-		"from": g.jid, "participant": from.owner.lidJID(from.id), "addressing_mode": "lid", "participant_pn": from.owner.pnJID(from.id),
-	}
+	a := attrs{"from": g.jid, "participant": g.member(from.owner, from.id), "addressing_mode": string(g.mode())}
+	setOther(a, "participant", g.member(from.owner, from.id), from.owner)
+	return a
 }
 
 func (g *Group) node() node {
-	creator := g.creator.lidJID(0)
+	creator := g.member(g.creator, 0)
 	var children []node
 	for _, m := range g.members {
-		a := attrs{"jid": m.lidJID(0), "phone_number": m.pnJID(0)}
+		a := g.participant(m)
 		if m == g.creator {
 			a["type"] = "superadmin"
 		}
@@ -144,7 +182,7 @@ func (g *Group) node() node {
 	}
 	return n("group", attrs{
 		"id": g.jid.User, "subject": g.subject, "creation": g.created, "creator": creator,
-		"s_t": g.created, "s_o": creator, "addressing_mode": "lid", "size": len(g.members),
+		"s_t": g.created, "s_o": creator, "addressing_mode": string(g.mode()), "size": len(g.members),
 	}, children...)
 }
 
