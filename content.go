@@ -298,6 +298,28 @@ func WithMedia(c Content, m Media) Content {
 	return c
 }
 
+// WithText returns a content with another caption or title. One that has none stays as it is.
+func WithText(c Content, text string) Content {
+	switch c := c.(type) {
+	case Image:
+		c.Caption = text
+		return c
+	case Video:
+		c.Caption = text
+		return c
+	case File:
+		c.Caption = text
+		return c
+	case Location:
+		c.Title = text
+		return c
+	case Poll:
+		c.Title = text
+		return c
+	}
+	return c
+}
+
 // EditWindow is for how long after it was sent a text can be edited.
 const EditWindow = 15 * time.Minute
 
@@ -305,19 +327,11 @@ const EditWindow = 15 * time.Minute
 // if the other one is of another kind; a caption may also be edited with a text.
 func Edited(c, by Content) (Content, bool) {
 	text, isText := by.(Text)
-	same := isText || by.Kind() == c.Kind()
-	switch c := c.(type) {
+	switch c.(type) {
 	case Text:
 		return Text{Body: text.Body, Mentions: text.Mentions}, isText
-	case Image:
-		c.Caption = by.Text()
-		return c, same
-	case Video:
-		c.Caption = by.Text()
-		return c, same
-	case File:
-		c.Caption = by.Text()
-		return c, same
+	case Image, Video, File:
+		return WithText(c, by.Text()), isText || by.Kind() == c.Kind()
 	}
 	return c, false
 }

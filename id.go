@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -114,17 +115,7 @@ func (c ContactID) IsHidden() bool {
 	return len(number) > minHidden && len(number) <= maxHidden+1 && number[0] == '0' && !c.IsGroup()
 }
 
-func isDigits(s string) bool {
-	if s == "" {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // MessageID is the bare id of a message. It is unique in its chat and direction; those of messages that a channel sends, which
 // the driver of its network chooses, are unique everywhere.
@@ -173,10 +164,7 @@ func (r MessageRef) String() string {
 	if r.IsBare() {
 		return string(r.ID)
 	}
-	if r.FromMe {
-		return "true_" + string(r.Chat) + "_" + string(r.ID)
-	}
-	return "false_" + string(r.Chat) + "_" + string(r.ID)
+	return strconv.FormatBool(r.FromMe) + "_" + string(r.Chat) + "_" + string(r.ID)
 }
 
 // TokenID is the jti of a token: what it is listed and revoked by.

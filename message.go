@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"slices"
 	"time"
 )
 
@@ -158,33 +159,18 @@ func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // A receipt can overtake the confirmation of the send that it belongs to, so every receipt confirms
 // a pending message. What the network has can fail until it is delivered. What failed may still turn out to have arrived. Deleted is
 // the end.
-func (s Status) CanFollow(from Status) bool {
-	switch s {
-	case Sent:
-		return from == Pending
-	case Delivered:
-		return from == Pending || from == Sent || from == Failed
-	case Read:
-		return from == Pending || from == Sent || from == Delivered || from == Failed || from == Received
-	case Played:
-		return from == Pending || from == Sent || from == Delivered || from == Read || from == Failed
-	case Failed:
-		return from == Pending || from == Sent
-	case Deleted:
-		return from != Deleted
-	}
-	return false
-}
+func (s Status) CanFollow(from Status) bool { return slices.Contains(s.Before(), from) }
 
 // Before lists the statuses that s can follow.
-func (s Status) Before() []Status {
-	var before []Status
-	for _, from := range Statuses {
-		if s.CanFollow(from) {
-			before = append(before, from)
-		}
-	}
-	return before
+func (s Status) Before() []Status { return statusesBefore[s] }
+
+var statusesBefore = map[Status][]Status{
+	Sent:      {Pending},
+	Delivered: {Pending, Sent, Failed},
+	Read:      {Pending, Sent, Delivered, Failed, Received},
+	Played:    {Pending, Sent, Delivered, Read, Failed},
+	Failed:    {Pending, Sent},
+	Deleted:   {Pending, Sent, Delivered, Read, Played, Failed, Received},
 }
 
 // IsFinal reports whether the outbox is done with a message in this status.

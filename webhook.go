@@ -178,17 +178,14 @@ func ChannelSecret(code ChannelCode) SecretOwner { return SecretOwner("channel:"
 func NetworkSecret(channel int64) SecretOwner { return SecretOwner(fmt.Sprint("network:", channel)) }
 
 // Channel returns the channel that owns the secret; empty: none.
-func (o SecretOwner) Channel() ChannelCode {
-	if code, ok := strings.CutPrefix(string(o), "channel:"); ok {
-		return ChannelCode(code)
-	}
-	return ""
-}
+func (o SecretOwner) Channel() ChannelCode { return ChannelCode(o.after("channel:")) }
 
 // Webhook returns the webhook that owns the secret; empty: none.
-func (o SecretOwner) Webhook() WebhookID {
-	if id, ok := strings.CutPrefix(string(o), "webhook:"); ok {
-		return WebhookID(id)
+func (o SecretOwner) Webhook() WebhookID { return WebhookID(o.after("webhook:")) }
+
+func (o SecretOwner) after(prefix string) string {
+	if name, ok := strings.CutPrefix(string(o), prefix); ok {
+		return name
 	}
 	return ""
 }

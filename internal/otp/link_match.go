@@ -123,28 +123,13 @@ func maskText(text string, matches []match) string {
 // maskContent masks codes in a content. It drops a preview, which may repeat the text.
 func maskContent(c parley.Content, matches []match) parley.Content {
 	text := maskText(c.Text(), matches)
-	switch c := c.(type) {
+	switch c.(type) {
 	case parley.Text:
 		return parley.Text{Body: text}
-	case parley.Image:
-		c.Caption = text
-		return c
-	case parley.Video:
-		c.Caption = text
-		return c
-	case parley.File:
-		c.Caption = text
-		return c
-	case parley.Location:
-		c.Title = text
-		return c
-	case parley.Poll:
-		c.Title = text
-		return c
 	case parley.Contacts: // the cards may repeat the title
 		return parley.Contacts{Title: text}
 	}
-	return c
+	return parley.WithText(c, text)
 }
 
 // samePrompt compares a text with the prompt. It ignores what keyboards change: how accents are composed, letter case,
