@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 	"internal/callback":        {".", "internal/safehttp", "internal/encrypt", "internal/store", "internal/wait"},
 	"internal/media":           {".", "internal/confine", "internal/safehttp", "internal/store", "internal/wait"},
 	"internal/outbox":          {".", "internal/network", "internal/store", "internal/wait"},
-	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb", "internal/wait"},
+	"internal/network/sandbox": {".", "internal/network", "internal/safehttp", "internal/store/sqldb", "internal/wait"},
 	"internal/cluster":         {"internal/store", "internal/store/sqldb", "internal/wait"},
 
 	"internal/doctor":      {".", "internal/confine", "internal/otp/rule"},

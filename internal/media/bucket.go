@@ -20,6 +20,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"parley/internal/wait"
 )
 
 // Bucket is a bucket of a storage that speaks the protocol of Amazon S3.
@@ -142,27 +144,18 @@ const emptySum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b8
 func (s *objects) do(ctx context.Context, c call) (*http.Response, error) {
 	var err error
 	for attempt := range bucketAttempts {
-		if attempt > 0 {
-			pause := time.NewTimer(bucketPause/2 + rand.N(bucketPause<<attempt))
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-				pause.Stop()
-				return nil, errors.Join(err, ctx.Err())
-			}
+		if attempt > 0 && !wait.Sleep(ctx, bucketPause/2+rand.N(bucketPause<<attempt)) {
+			break
 		}
 		var resp *http.Response
 		if resp, err = s.try(ctx, c); err == nil {
 			return resp, nil
 		}
-		if ctx.Err() != nil {
-			return nil, errors.Join(err, ctx.Err())
-		}
-		if rejected, ok := errors.AsType[*responseError](err); ok && !rejected.mayPass() {
-			return nil, err
+		if rejected, ok := errors.AsType[*responseError](err); ctx.Err() != nil || ok && !rejected.mayPass() {
+			break
 		}
 	}
-	return nil, err
+	return nil, errors.Join(err, ctx.Err())
 }
 
 // try sends a request once.
@@ -375,5 +368,5 @@ func (s *objects) reason(err error) string {
 	if errors.Is(err, errStalled) {
 		return fmt.Sprintf("no progress for %s", s.stall)
 	}
-	return innermost(err)
+	return Innermost(err)
 }

@@ -139,15 +139,6 @@ func (l *Library) CheckShared(ctx context.Context, node string, others []string)
 	return apart, l.removeOldProbes(ctx, append(slices.Clone(others), node))
 }
 
-// RemoveProbe removes the probe file of a node that leaves.
-func (l *Library) RemoveProbe(ctx context.Context, node string) error {
-	name, err := probeName(node)
-	if err != nil {
-		return err
-	}
-	return l.files.remove(ctx, name)
-}
-
 func probeName(node string) (string, error) {
 	if !nodeForm.MatchString(node) {
 		return "", fmt.Errorf("%q is not the name of a node", node)

@@ -101,7 +101,7 @@ func (s *directory) has(_ context.Context, name string) (bool, error) {
 }
 
 func (s *directory) remove(_ context.Context, name string) error {
-	if err := s.classify(os.Remove(s.path(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.classify(os.Remove(s.path(name))); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -162,20 +162,20 @@ func mayHold(folder, prefix, after string) bool {
 
 func (s *directory) describe(err error) string {
 	if isOutage(err) {
-		return fmt.Sprintf("The directory %s for files does not respond: %s. Check the disk or the server that holds it.", s.dir, innermost(err))
+		return fmt.Sprintf("The directory %s for files does not respond: %s. Check the disk or the server that holds it.", s.dir, Innermost(err))
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("The directory %s for files cannot be written: %s. Give this user access, or set another directory with --media.",
-			s.dir, innermost(err))
+			s.dir, Innermost(err))
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("The directory %s for files was removed or is not mounted.", s.dir)
 	}
-	return fmt.Sprintf("The directory %s for files cannot be used: %s.", s.dir, innermost(err))
+	return fmt.Sprintf("The directory %s for files cannot be used: %s.", s.dir, Innermost(err))
 }
 
-// innermost is the text of the innermost error.
-func innermost(err error) string {
+// Innermost is the text of the innermost error.
+func Innermost(err error) string {
 	for {
 		inner := errors.Unwrap(err)
 		if several, ok := err.(interface{ Unwrap() []error }); ok {

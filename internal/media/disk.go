@@ -1,7 +1,6 @@
 package media
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -13,7 +12,10 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
+
+	"parley"
 )
 
 // tempDir holds incomplete files. It is in the library's folder, so that a rename completes a file.
@@ -137,23 +139,6 @@ func (d *draft) head() ([]byte, error) {
 	return buf[:n], nil
 }
 
-func (d *draft) contains(sequence []byte) (bool, error) {
-	const piece = 1 << 20
-	buf := make([]byte, piece+len(sequence))
-	for at := int64(0); ; at += piece {
-		n, err := d.ReadAt(buf, at)
-		if bytes.Contains(buf[:n], sequence) {
-			return true, nil
-		}
-		if err == io.EOF {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("read media file: %w", err)
-		}
-	}
-}
-
 // Older lists the keys of up to limit complete files that were last changed before a time, in order, behind a
 // key.
 func (l *Library) Older(ctx context.Context, before time.Time, after string, limit int) (keys []string, err error) {
@@ -170,4 +155,50 @@ func (l *Library) Older(ctx context.Context, before time.Time, after string, lim
 		return len(keys) < limit
 	})
 	return keys, err
+}
+
+// MayStore fails if a channel may not store a file of a size now: it stored too much today, or there is no room.
+func (l *Library) MayStore(ctx context.Context, channel parley.ChannelCode, size int64) error {
+	if err := l.checkSpace(); err != nil || l.config.Store == nil {
+		return err
+	}
+	return l.config.Store.MayStore(ctx, channel, size, time.Now(), l.config.Limits.PerDay)
+}
+
+// Free returns the free space of the directory of files, and below how much no file is stored. ok is false for a bucket and
+// without such a limit.
+func (l *Library) Free() (free, least int64, ok bool) {
+	least = l.config.Limits.MinFree
+	if l.config.Bucket != nil || least == 0 {
+		return 0, 0, false
+	}
+	var fs syscall.Statfs_t
+	if syscall.Statfs(l.dir, &fs) != nil {
+		return 0, 0, false // the storage says what is wrong with it
+	}
+	return int64(fs.Bavail) * int64(fs.Bsize), least, true
+}
+
+func (l *Library) checkSpace() error {
+	free, least, ok := l.Free()
+	if !ok || free >= least {
+		return nil
+	}
+	return &parley.Error{Code: parley.StorageFull, Message: fmt.Sprintf("The server has no room for files: less than %d MiB are free. "+
+		"Messages without a file are sent. Free space on its disk, or lower --media-min-free-mib.", least>>20)}
+}
+
+// spaceEvery is after how many bytes of a file the free space is checked again.
+const spaceEvery = 4 << 20
+
+// newSpaceWriter returns a writer that fails when a file that is being written leaves too little space.
+func (l *Library) newSpaceWriter() io.Writer {
+	left := 0
+	return writerFunc(func(p []byte) (int, error) {
+		if left -= len(p); left >= 0 {
+			return len(p), nil
+		}
+		left = spaceEvery
+		return len(p), l.checkSpace()
+	})
 }

@@ -73,6 +73,17 @@ func (l *Library) fetch(ctx context.Context, src Source, what string, limit int6
 	return f, nil
 }
 
+// withFetched fetches a file for do, and discards its draft.
+func (l *Library) withFetched(ctx context.Context, src Source, what string, limit int64, do func(*fetched) (parley.Media, error)) (
+	parley.Media, error) {
+	f, err := l.fetch(ctx, src, what, limit)
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer f.discard()
+	return do(f)
+}
+
 // ErrNoFile is the error of a source that is not in the library any more.
 var ErrNoFile = errorf("There is no file with this id on this channel. Unused uploads are removed after 24 hours.")
 
@@ -112,7 +123,7 @@ func (l *Library) open(ctx context.Context, src Source) (io.ReadCloser, *http.Re
 
 func (f *fetched) receive(l *Library, body io.Reader, what string, limit int64) error {
 	hash := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f.draft, hash, &spaceWriter{l: l}), io.LimitReader(body, limit+1))
+	n, err := io.Copy(io.MultiWriter(f.draft, hash, l.newSpaceWriter()), io.LimitReader(body, limit+1))
 	switch {
 	case err != nil:
 		return fetchError(what, limit, err)
@@ -142,15 +153,16 @@ func countReads(r io.Reader, onRead func(n int)) io.Reader {
 	if onRead == nil {
 		return r
 	}
-	return io.TeeReader(r, counter(onRead))
+	return io.TeeReader(r, writerFunc(func(p []byte) (int, error) {
+		onRead(len(p))
+		return len(p), nil
+	}))
 }
 
-type counter func(n int)
+// writerFunc is a function as a writer.
+type writerFunc func(p []byte) (int, error)
 
-func (c counter) Write(p []byte) (int, error) {
-	c(len(p))
-	return len(p), nil
-}
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // fetchError explains why a file could not be fetched. Local errors, such as a full disk, stay server errors.
 func fetchError(what string, limit int64, err error) error {

@@ -92,7 +92,7 @@ const MaxUpload = maxFile
 func (l *Library) Upload(ctx context.Context, channel parley.ChannelCode, claims parley.Media, body io.Reader) (parley.Media, error) {
 	given := claims.MIME
 	m, err := l.Receive(ctx, channel, Claimed(claims), func(f *os.File) error {
-		n, err := io.Copy(io.MultiWriter(f, &spaceWriter{l: l}), io.LimitReader(body, MaxUpload+1))
+		n, err := io.Copy(io.MultiWriter(f, l.newSpaceWriter()), io.LimitReader(body, MaxUpload+1))
 		if err == nil && n > MaxUpload {
 			err = ErrTooLarge
 		}

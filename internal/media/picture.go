@@ -224,31 +224,20 @@ func (t rotation) apply(img *image.RGBA) *image.RGBA {
 	out := image.NewRGBA(image.Rectangle{Max: size})
 	for y := range h {
 		for x := range w {
-			to := t.mapPoint(x, y, w, h)
+			to := image.Pt(x, y)
+			if t == 2 || t == 3 || t == 7 || t == 8 { // from right to left
+				to.X = w - 1 - x
+			}
+			if t == 3 || t == 4 || t == 6 || t == 7 { // upside down
+				to.Y = h - 1 - y
+			}
+			if t.swapsSides() {
+				to.X, to.Y = to.Y, to.X
+			}
 			out.SetRGBA(to.X, to.Y, img.RGBAAt(x, y))
 		}
 	}
 	return out
-}
-
-func (t rotation) mapPoint(x, y, w, h int) image.Point {
-	switch t {
-	case 2:
-		return image.Pt(w-1-x, y)
-	case 3:
-		return image.Pt(w-1-x, h-1-y)
-	case 4:
-		return image.Pt(x, h-1-y)
-	case 5:
-		return image.Pt(y, x)
-	case 6:
-		return image.Pt(h-1-y, x)
-	case 7:
-		return image.Pt(h-1-y, w-1-x)
-	case 8:
-		return image.Pt(y, w-1-x)
-	}
-	return image.Pt(x, y)
 }
 
 // orientation reads how a JPEG is to be turned. Cameras store it near the beginning; a file without

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -55,31 +54,13 @@ func (l *Library) Preview(ctx context.Context, text string, highQuality bool, on
 	return preview
 }
 
-var linkForm = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"]+`)
-
 func firstLink(text string) string {
-	for _, link := range linkForm.FindAllString(text, 10) {
-		link = trimPunctuation(link)
+	for _, link := range safehttp.Links(text) {
 		if _, err := safehttp.CheckURL(link); err == nil {
 			return link
 		}
 	}
 	return ""
-}
-
-func trimPunctuation(link string) string {
-	for {
-		trimmed := strings.TrimRight(link, ".,;:!?'*_~…»”’")
-		for _, pair := range []string{"()", "[]", "{}"} { // a closing bracket belongs to the link if its opening does
-			if strings.HasSuffix(trimmed, pair[1:]) && strings.Count(trimmed, pair[1:]) > strings.Count(trimmed, pair[:1]) {
-				trimmed = trimmed[:len(trimmed)-1]
-			}
-		}
-		if trimmed == link {
-			return link
-		}
-		link = trimmed
-	}
 }
 
 func (l *Library) readPage(ctx context.Context, link string, onRead func(n int)) (page, *url.URL, error) {

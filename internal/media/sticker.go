@@ -36,26 +36,23 @@ const mimeWebP = "image/webp"
 // Sticker fetches a sticker. A WebP file of a sticker's size is stored unchanged, an animated one too. Any other picture is
 // converted to WebP of 512×512 pixels with transparent borders; of an animated GIF, its first frame.
 func (l *Library) Sticker(ctx context.Context, src Source) (parley.Media, error) {
-	f, err := l.fetch(ctx, src, "sticker", maxImage)
-	if err != nil {
-		return parley.Media{}, err
-	}
-	defer f.discard()
-	if !isPicture(f.kind) {
-		return parley.Media{}, wrongType(src, f.kind, "an image. Send the address of a WebP, PNG, JPEG or GIF file")
-	}
-	var made []byte // nil: it is sent as it is
-	err = l.work(ctx, l.decoding, func() error {
-		made, err = f.sticker(ctx)
-		return err
+	return l.withFetched(ctx, src, "sticker", maxImage, func(f *fetched) (parley.Media, error) {
+		if !isPicture(f.kind) {
+			return parley.Media{}, wrongType(src, f.kind, "an image. Send the address of a WebP, PNG, JPEG or GIF file")
+		}
+		var made []byte // nil: it is sent as it is
+		err := l.work(ctx, l.decoding, func() (err error) {
+			made, err = f.sticker(ctx)
+			return err
+		})
+		switch {
+		case err != nil:
+			return parley.Media{}, stickerError(err)
+		case made == nil:
+			return l.finish(ctx, f, src, mimeWebP)
+		}
+		return l.finishMade(ctx, f, src, made)
 	})
-	if err != nil {
-		return parley.Media{}, stickerError(err)
-	}
-	if made == nil {
-		return l.finish(ctx, f, src, mimeWebP)
-	}
-	return l.finishMade(ctx, f, src, made)
 }
 
 func (l *Library) finishMade(ctx context.Context, f *fetched, src Source, made []byte) (parley.Media, error) {

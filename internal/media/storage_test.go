@@ -419,7 +419,7 @@ func TestNodesShareAStorage(t *testing.T) {
 		if apart, err := elsewhere.CheckShared(t.Context(), "3", []string{"1", "2"}); err != nil || !slices.Equal(apart, []string{"1", "2"}) {
 			t.Errorf("another storage: %v, %v", apart, err)
 		}
-		if err := first.RemoveProbe(t.Context(), "1"); err != nil {
+		if err := first.files.remove(t.Context(), probeFolder+"1"); err != nil {
 			t.Error(err)
 		}
 		if apart, err := second.CheckShared(t.Context(), "2", []string{"1"}); err != nil || !slices.Equal(apart, []string{"1"}) {

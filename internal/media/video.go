@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/bits"
 
 	"parley"
 )
@@ -103,10 +104,8 @@ func (r *boxReader) seconds(b box) int {
 	if content == nil {
 		return 0
 	}
-	scale, length := binary.BigEndian.Uint32(content[12:]), uint64(0)
-	if content[0] == 0 {
-		length = uint64(binary.BigEndian.Uint32(content[16:]))
-	} else {
+	scale, length := binary.BigEndian.Uint32(content[12:]), uint64(binary.BigEndian.Uint32(content[16:]))
+	if content[0] == 1 {
 		scale, length = binary.BigEndian.Uint32(content[20:]), binary.BigEndian.Uint64(content[24:])
 	}
 	if scale == 0 {
@@ -208,19 +207,12 @@ func webmNumber(data []byte, marked bool) (value uint64, n int) {
 	if len(data) == 0 || data[0] == 0 {
 		return 0, 0
 	}
-	n = 1
-	for mark := byte(0x80); data[0]&mark == 0; mark >>= 1 {
-		n++
-	}
-	if n > len(data) {
+	if n = 1 + bits.LeadingZeros8(data[0]); n > len(data) {
 		return 0, 0
 	}
-	value = uint64(data[0])
+	value = webmUnsigned(data[:n])
 	if !marked {
-		value &= 0xff >> n
-	}
-	for _, b := range data[1:n] {
-		value = value<<8 | uint64(b)
+		value &= 1<<(7*n) - 1
 	}
 	return value, n
 }

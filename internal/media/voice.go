@@ -34,16 +34,13 @@ const mimeWebM = "audio/webm"
 // Voice fetches a voice note. An ogg/opus file is stored unchanged; other audio is converted. SHA256 is that of the
 // fetched file; MIME and Size are those of the stored one.
 func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
-	f, err := l.fetch(ctx, src, "voice note", maxVoice)
-	if err != nil {
-		return parley.Media{}, err
-	}
-	defer f.discard()
-	m, err := l.voice(ctx, f, src)
-	if errors.Is(err, errNoSound) {
-		return parley.Media{}, wrongType(src, f.kind, "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file")
-	}
-	return m, err
+	return l.withFetched(ctx, src, "voice note", maxVoice, func(f *fetched) (parley.Media, error) {
+		m, err := l.voice(ctx, f, src)
+		if errors.Is(err, errNoSound) {
+			return parley.Media{}, wrongType(src, f.kind, "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file")
+		}
+		return m, err
+	})
 }
 
 // Recorded stores a recorded voice note, as Voice does with a fetched one.
@@ -68,15 +65,8 @@ var errNoSound = errors.New("no sound")
 
 func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Media, error) {
 	demuxer, ok := demuxers[f.kind]
-	if !ok {
+	if !ok || strings.HasPrefix(f.kind, "video/") && f.hasVideo() {
 		return parley.Media{}, errNoSound
-	}
-	if strings.HasPrefix(f.kind, "video/") {
-		if video, err := f.hasVideo(); err != nil {
-			return parley.Media{}, err
-		} else if video {
-			return parley.Media{}, errNoSound
-		}
 	}
 	if f.kind == mimeOpus {
 		err := l.measureInto(ctx, f.draft, &f.media)
@@ -111,8 +101,7 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 }
 
 func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {
-	return l.work(ctx, l.working, func() error {
-		var err error
+	return l.work(ctx, l.working, func() (err error) {
 		m.Seconds, m.Waveform, err = measure(ctx, d.File)
 		return err
 	})
@@ -150,8 +139,13 @@ func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer
 	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // no environment, and little address space per thread
 	cmd.WaitDelay = time.Second
 	out := &limitedWriter{to: to, left: maxVoice}
-	said := &lastOutput{}
-	cmd.Stdout, cmd.Stderr = out, said
+	var said []byte // the end of its messages
+	cmd.Stdout, cmd.Stderr = out, writerFunc(func(p []byte) (int, error) {
+		const most = 1 << 10
+		said = append(said, p...)
+		said = said[max(0, len(said)-most):]
+		return len(p), nil
+	})
 	err := cmd.Run()
 	switch {
 	case err == nil:
@@ -168,10 +162,10 @@ func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer
 	case cmd.ProcessState.ExitCode() == confine.Failed:
 		return &Error{"This server can send only ogg/opus voice notes, because it cannot run ffmpeg with limits. " +
 			"Send an .ogg/.opus file, or run: parley doctor",
-			fmt.Errorf("ffmpeg: %s", strings.TrimSpace(string(said.last)))}
+			fmt.Errorf("ffmpeg: %s", strings.TrimSpace(string(said)))}
 	}
-	cause := fmt.Errorf("ffmpeg: %w: %s", err, strings.TrimSpace(string(said.last)))
-	if bytes.Contains(said.last, []byte("Unknown encoder")) {
+	cause := fmt.Errorf("ffmpeg: %w: %s", err, strings.TrimSpace(string(said)))
+	if bytes.Contains(said, []byte("Unknown encoder")) {
 		return &Error{"This server can send only ogg/opus voice notes, because its ffmpeg cannot make opus. " +
 			"Send an .ogg/.opus file, or install an ffmpeg with libopus.", cause}
 	}
@@ -195,15 +189,6 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 		w.err = err
 	}
 	return n, err
-}
-
-type lastOutput struct{ last []byte }
-
-func (t *lastOutput) Write(p []byte) (int, error) {
-	const most = 1 << 10
-	t.last = append(t.last, p...)
-	t.last = t.last[max(0, len(t.last)-most):]
-	return len(p), nil
 }
 
 const (

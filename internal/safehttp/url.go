@@ -3,6 +3,8 @@ package safehttp
 import (
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -39,6 +41,29 @@ func CheckURL(raw string) (*url.URL, error) {
 		return bad("The address is not a URL. Send one such as https://example.com/file.")
 	}
 	return checkParsed(u)
+}
+
+var linkForm = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"“”«»` + "`" + `]+`)
+
+// Links returns the http and https addresses in a text, each once, in order, without the end of the sentence around them:
+// punctuation, marks of emphasis, and a bracket that was opened before the address.
+func Links(text string) []string {
+	var links []string
+	for _, link := range linkForm.FindAllString(text, -1) {
+		for before := ""; before != link; {
+			before = link
+			link = strings.TrimRight(link, ".,;:!?'*_~…’")
+			for _, pair := range []string{"()", "[]", "{}"} {
+				if strings.HasSuffix(link, pair[1:]) && strings.Count(link, pair[1:]) > strings.Count(link, pair[:1]) {
+					link = link[:len(link)-1]
+				}
+			}
+		}
+		if u, err := url.Parse(link); err == nil && u.Host != "" && !slices.Contains(links, link) {
+			links = append(links, link)
+		}
+	}
+	return links
 }
 
 // checkParsed is CheckURL for an address that was read already, and may have grown by that.

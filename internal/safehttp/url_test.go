@@ -2,6 +2,7 @@ package safehttp
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -114,6 +115,40 @@ func FuzzCheckURL(f *testing.F) {
 		}
 		if err != nil || again.String() != u.String() {
 			t.Errorf("%q becomes %q and then %v, %v", raw, u, again, err)
+		}
+	})
+}
+
+func TestLinks(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want []string
+	}{
+		{"", nil},
+		{"no link, only http:// and https://", nil},
+		{"See https://example.com.", []string{"https://example.com"}},
+		{"(https://example.com/a_(b)?c=d&e=%20)", []string{"https://example.com/a_(b)?c=d&e=%20"}},
+		{"*https://example.com/x*, <http://localhost:3000/y> \"HTTPS://EXAMPLE.com\"",
+			[]string{"https://example.com/x", "http://localhost:3000/y", "HTTPS://EXAMPLE.com"}},
+		{"https://a.example https://a.example", []string{"https://a.example"}},
+		{"ftp://example.com mailto:a@example.com", nil},
+		{"baca https://example.com/kopi-☕?x=1!", []string{"https://example.com/kopi-☕?x=1"}},
+	} {
+		if got := Links(test.text); !slices.Equal(got, test.want) {
+			t.Errorf("Links(%q) = %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
+func FuzzLinks(f *testing.F) {
+	for _, seed := range []string{"see (https://example.com/(a)).", "\x00#’https://é\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, link := range Links(text) {
+			if !strings.Contains(text, link) || !strings.Contains(strings.ToLower(link), "://") {
+				t.Errorf("Links(%q) has %q", text, link)
+			}
 		}
 	})
 }

@@ -1,44 +1,12 @@
 package sandbox
 
 import (
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
-
-// Links returns the http and https addresses in a text, in order.
-func Links(text string) []string {
-	var links []string
-	for _, link := range linkPattern.FindAllString(text, -1) {
-		link = trimLink(link)
-		if u, err := url.Parse(link); err == nil && u.Host != "" && !slices.Contains(links, link) {
-			links = append(links, link)
-		}
-	}
-	return links
-}
-
-var linkPattern = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"“”«»` + "`" + `]+`)
-
-// trimLink removes the end of the surrounding sentence: punctuation, marks of emphasis, and a bracket that was opened before
-// the link.
-func trimLink(link string) string {
-	for link != "" {
-		last := link[len(link)-1]
-		switch {
-		case strings.IndexByte(".,;:!?'*_~", last) >= 0:
-		case last == ')' && strings.Count(link, "(") < strings.Count(link, ")"):
-		case last == ']' && strings.Count(link, "[") < strings.Count(link, "]"):
-		default:
-			return link
-		}
-		link = link[:len(link)-1]
-	}
-	return link
-}
 
 // Codes returns what looks like a one-time code in a text: 4 to 8 digits, or 4 to 13 letters and digits. A code without
 // digits, or in lower case, looks like a word, so it must also be set apart: emphasised, alone on a line, or after

@@ -72,27 +72,6 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-func TestLinks(t *testing.T) {
-	for _, test := range []struct {
-		text string
-		want []string
-	}{
-		{"", nil},
-		{"no link, only http:// and https://", nil},
-		{"See https://example.com.", []string{"https://example.com"}},
-		{"(https://example.com/a_(b)?c=d&e=%20)", []string{"https://example.com/a_(b)?c=d&e=%20"}},
-		{"*https://example.com/x*, <http://localhost:3000/y> \"HTTPS://EXAMPLE.com\"",
-			[]string{"https://example.com/x", "http://localhost:3000/y", "HTTPS://EXAMPLE.com"}},
-		{"https://a.example https://a.example", []string{"https://a.example"}},
-		{"ftp://example.com mailto:a@example.com", nil},
-		{"baca https://example.com/kopi-☕?x=1!", []string{"https://example.com/kopi-☕?x=1"}},
-	} {
-		if got := Links(test.text); !slices.Equal(got, test.want) {
-			t.Errorf("Links(%q) = %q, want %q", test.text, got, test.want)
-		}
-	}
-}
-
 func FuzzExtract(f *testing.F) {
 	for _, seed := range []string{"Your code is 482913.", "*kxqmbt* is your code", "https://example.com/(a).",
 		"+62 812-3456-7890", "\x00#’1234", "é1234\xff"} {
@@ -103,11 +82,6 @@ func FuzzExtract(f *testing.F) {
 		for i, code := range codes {
 			if len(code) < minCode || len(code) > maxCode || !strings.Contains(text, code) || slices.Contains(codes[:i], code) {
 				t.Errorf("Codes(%q) = %q", text, codes)
-			}
-		}
-		for _, link := range Links(text) {
-			if !strings.Contains(text, link) || !strings.Contains(strings.ToLower(link), "://") {
-				t.Errorf("Links(%q) has %q", text, link)
 			}
 		}
 	})

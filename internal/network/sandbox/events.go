@@ -107,7 +107,7 @@ func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
 	if err != nil {
 		return err
 	}
-	if err := s.report(ctx, reported); err != nil && (e.Type == messageEvent || !s.givesUp(j, err)) {
+	if err := s.report(ctx, e.Group, reported); err != nil && (e.Type == messageEvent || !s.givesUp(j, err)) {
 		return err
 	}
 	return s.world.net.db.Write(context.WithoutCancel(ctx), func(tx *sqldb.Tx) error {

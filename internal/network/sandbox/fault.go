@@ -91,13 +91,10 @@ func (n *Network) Faults(ctx context.Context, channel parley.ChannelCode) ([]Fau
 
 // WaitingFaults counts the queued faults of a channel. It is 0 for a channel that was not used since the start.
 func (n *Network) WaitingFaults(channel parley.ChannelCode) int {
-	n.mu.Lock()
-	w := n.worlds[channel]
-	n.mu.Unlock()
-	if w == nil {
-		return 0
+	if w := n.inMemory(channel); w != nil {
+		return len(w.queuedFaults())
 	}
-	return len(w.queuedFaults())
+	return 0
 }
 
 func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) error {
@@ -215,10 +212,8 @@ func (s *session) apply(ctx context.Context, f Fault) error {
 }
 
 func (s *session) waitLate(ctx context.Context) error {
-	timer := time.NewTimer(lateBy)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(lateBy):
 		return nil
 	case <-ctx.Done():
 		return network.OutcomeUnknown(errors.Join(errLate, ctx.Err()))

@@ -44,10 +44,8 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 			return err
 		}
 		change := parley.GroupChange{FromMe: true, Added: append(slices.Clone(participants), s.world.contact()), Name: name}
-		if err := s.world.addGroupChange(tx, nil, id, change); err != nil {
-			return err
-		}
-		return tx.QueryRow(`SELECT count(*) FROM members WHERE grp = $1`, []any{id}, &members)
+		return errors.Join(s.world.addGroupChange(tx, nil, id, change),
+			tx.QueryRow(`SELECT count(*) FROM members WHERE grp = $1`, []any{id}, &members))
 	})
 	if refused, ok := errors.AsType[*network.Error](err); ok {
 		return parley.Group{}, refused
@@ -81,13 +79,13 @@ func createGroup(tx *sqldb.Tx, world int64, name string, members []parley.Contac
 	if err != nil {
 		return 0, err
 	}
-	for _, member := range members {
-		if err := tx.Do(`INSERT INTO members (grp, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`, id, member.Number()); err != nil {
-			return 0, err
-		}
-	}
-	return id, nil
+	return id, sqldb.Each(members, func(member parley.ContactID) error { return tx.Do(addMember, id, member.Number()) })
 }
+
+const (
+	addMember    = `INSERT INTO members (grp, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+	removeMember = `DELETE FROM members WHERE grp = $1 AND number = $2`
+)
 
 func (w *world) group(id int64, name string, created, members int64) parley.Group {
 	return parley.Group{
@@ -217,30 +215,19 @@ func (w *world) sendInGroup(ctx context.Context, p *phone, m *Message, o Outgoin
 		if err := w.addPhoneMessage(tx, p, m); err != nil {
 			return err
 		}
-		data, err := parley.EncodeContent(m.Content)
-		for _, other := range others {
-			var seq int64
-			if err == nil {
-				seq, err = w.net.nextSeq(tx)
-			}
-			if err == nil {
-				err = tx.Do(insertMessage, seq, other.id, fromMember, string(m.ID.ID), string(m.Kind), m.Body, data, string(m.ReplyTo),
-					m.At.UnixMilli(), row, p.Number)
-			}
-		}
-		return err
+		return sqldb.Each(others, func(other *phone) error {
+			_, _, err := w.insertMessage(tx, other, fromMember, m, p.Number)
+			return err
+		})
 	})
 }
 
 // deleteForMembers deletes a message of a phone on the phones of the other members.
 func (w *world) deleteForMembers(ctx context.Context, p *phone, m Message) error {
 	return w.asMember(ctx, p, groupID(m.group), func(tx *sqldb.Tx, _ *phone, _ int64, others []*phone) error {
-		for _, other := range others {
-			if err := tx.Do(deleteMessage, other.id, string(m.ID.ID), fromMember, int64(parley.Deleted)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return sqldb.Each(others, func(other *phone) error {
+			return tx.Do(deleteMessage, other.id, string(m.ID.ID), fromMember, int64(parley.Deleted))
+		})
 	})
 }
 
@@ -251,10 +238,8 @@ func (n *Network) LeaveGroup(ctx context.Context, channel parley.ChannelCode, nu
 		return err
 	}
 	return w.asMember(ctx, p, group, func(tx *sqldb.Tx, p *phone, row int64, _ []*phone) error {
-		if err := tx.Do(`DELETE FROM members WHERE grp = $1 AND number = $2`, row, p.Number); err != nil {
-			return err
-		}
-		return w.addGroupChange(tx, p, row, parley.GroupChange{Removed: []parley.ContactID{p.contactID()}})
+		return errors.Join(tx.Do(removeMember, row, p.Number),
+			w.addGroupChange(tx, p, row, parley.GroupChange{Removed: []parley.ContactID{p.contactID()}}))
 	})
 }
 
@@ -265,10 +250,8 @@ func (n *Network) RenameGroup(ctx context.Context, channel parley.ChannelCode, n
 		return err
 	}
 	return w.asMember(ctx, p, group, func(tx *sqldb.Tx, p *phone, row int64, _ []*phone) error {
-		if err := tx.Do(`UPDATE groups SET name = $1 WHERE id = $2`, name, row); err != nil {
-			return err
-		}
-		return w.addGroupChange(tx, p, row, parley.GroupChange{Name: name})
+		return errors.Join(tx.Do(`UPDATE groups SET name = $1 WHERE id = $2`, name, row),
+			w.addGroupChange(tx, p, row, parley.GroupChange{Name: name}))
 	})
 }
 
@@ -312,7 +295,7 @@ func (s *session) UpdateParticipants(ctx context.Context, id parley.GroupID, add
 
 // updateMember adds or removes one member and reports whether that changed something.
 func (s *session) updateMember(tx *sqldb.Tx, row int64, add bool, member parley.ContactID) (bool, error) {
-	query := `DELETE FROM members WHERE grp = $1 AND number = $2`
+	query := removeMember
 	if add {
 		p, err := s.world.phone(tx, member.Number())
 		if err != nil {
@@ -321,7 +304,7 @@ func (s *session) updateMember(tx *sqldb.Tx, row int64, add bool, member parley.
 		if !p.OnNetwork {
 			return false, network.Refuse(parley.NotOnNetwork, fmt.Sprintf("%s is not on the network.", member))
 		}
-		query = `INSERT INTO members (grp, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+		query = addMember
 	}
 	count, err := tx.Exec(query, row, member.Number())
 	return count > 0, err
@@ -329,13 +312,9 @@ func (s *session) updateMember(tx *sqldb.Tx, row int64, add bool, member parley.
 
 func (s *session) LeaveGroup(ctx context.Context, id parley.GroupID) error {
 	return s.changeGroup(ctx, id, func(tx *sqldb.Tx, row int64) error {
-		if err := tx.Do(`UPDATE groups SET gone = 1 WHERE id = $1`, row); err != nil {
-			return err
-		}
-		if err := tx.Do(`UPDATE worlds SET group_count = group_count - 1 WHERE id = $1`, s.world.id.Load()); err != nil {
-			return err
-		}
-		return s.world.addGroupChange(tx, nil, row, parley.GroupChange{Removed: []parley.ContactID{s.world.contact()}})
+		return errors.Join(tx.Do(`UPDATE groups SET gone = 1 WHERE id = $1`, row),
+			tx.Do(`UPDATE worlds SET group_count = group_count - 1 WHERE id = $1`, s.world.id.Load()),
+			s.world.addGroupChange(tx, nil, row, parley.GroupChange{Removed: []parley.ContactID{s.world.contact()}}))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/safehttp"
 	"parley/internal/store/sqldb"
 )
 
@@ -95,10 +96,9 @@ func (n *Network) Messages(ctx context.Context, channel parley.ChannelCode, numb
 	if err != nil {
 		return Page{}, err
 	}
-	timeout := time.NewTimer(q.Wait)
-	defer timeout.Stop()
+	timeout := time.After(q.Wait)
 	for {
-		page, done, err := n.messages(ctx, channel, number, after, q, timeout.C)
+		page, done, err := n.messages(ctx, channel, number, after, q, timeout)
 		if done || err != nil {
 			return page, err
 		}
@@ -214,7 +214,7 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 			m.Reactions = append(m.Reactions, emoji)
 		}
 	}
-	m.Links = Links(m.Body)
+	m.Links = safehttp.Links(m.Body)
 	m.Codes = Codes(m.Body)
 	return m, nil
 }

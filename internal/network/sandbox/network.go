@@ -33,8 +33,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -94,10 +92,7 @@ func openWith(ctx context.Context, path string, member *sqldb.Member, log *slog.
 
 // Close closes the sessions that are still open, and the database. It may be called twice.
 func (n *Network) Close() error {
-	n.mu.Lock()
-	worlds := slices.Collect(maps.Values(n.worlds))
-	n.mu.Unlock()
-	for _, w := range worlds {
+	for _, w := range n.loaded() {
 		if s := w.session.Load(); s != nil {
 			s.Close()
 		}

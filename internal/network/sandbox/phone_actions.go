@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/safehttp"
 	"parley/internal/store/sqldb"
 )
 
@@ -70,29 +71,31 @@ func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Me
 		ID: parley.MessageRef{Chat: p.contactID(), ID: MessageIDFrom(random)}, Author: p.contactID(), direction: fromPhone,
 		Kind: content.Kind(), Body: text, Content: content, Media: parley.MediaIn(content),
 		ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
-		Copies: 1, Codes: Codes(text), Links: Links(text),
+		Copies: 1, Codes: Codes(text), Links: safehttp.Links(text),
 	}
 }
 
 func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message) error {
-	data, err := parley.EncodeContent(m.Content)
+	data, seq, err := w.insertMessage(tx, p, fromPhone, m, "")
 	if err != nil {
 		return err
 	}
-	seq, err := w.net.nextSeq(tx)
-	if err != nil {
-		return err
-	}
-	id := m.ID.ID
 	m.Cursor = cursorAt(seq)
-	err = tx.Do(insertMessage, seq, p.id, fromPhone, string(id), string(m.Kind), m.Body, data, string(m.ReplyTo), m.At.UnixMilli(),
-		m.group, "")
-	if err != nil {
-		return err
-	}
 	tx.OnCommit(func() { w.net.purger.grew([]delivery{{phone: p}}) })
-	return w.addEvent(tx, p, event{Type: messageEvent, Group: m.group, Target: id, Kind: m.Kind, Text: m.Body, Data: data,
+	return w.addEvent(tx, p, event{Type: messageEvent, Group: m.group, Target: m.ID.ID, Kind: m.Kind, Text: m.Body, Data: data,
 		ReplyTo: m.ReplyTo})
+}
+
+// insertMessage stores a message on a phone, and returns its encoded content and its position.
+func (w *world) insertMessage(tx *sqldb.Tx, p *phone, direction int64, m *Message, author string) (data []byte, seq int64, err error) {
+	if data, err = parley.EncodeContent(m.Content); err == nil {
+		seq, err = w.net.nextSeq(tx)
+	}
+	if err == nil {
+		err = tx.Do(insertMessage, seq, p.id, direction, string(m.ID.ID), string(m.Kind), m.Body, data, string(m.ReplyTo), m.At.UnixMilli(),
+			m.group, author)
+	}
+	return data, seq, err
 }
 
 // React reacts to a message of the chat as a phone; an empty emoji removes the reaction.
@@ -181,12 +184,8 @@ func (n *Network) Edit(ctx context.Context, channel parley.ChannelCode, number, 
 		})
 	}
 	return w.asMember(ctx, p, groupID(target.group), func(tx *sqldb.Tx, p *phone, _ int64, others []*phone) error {
-		for _, other := range others {
-			if err := edit(tx, other.id, fromMember); err != nil {
-				return err
-			}
-		}
-		return errors.Join(edit(tx, p.id, fromPhone), w.addEvent(tx, p, e))
+		return errors.Join(sqldb.Each(others, func(other *phone) error { return edit(tx, other.id, fromMember) }),
+			edit(tx, p.id, fromPhone), w.addEvent(tx, p, e))
 	})
 }
 
@@ -239,14 +238,9 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 		if err := tx.Do(`UPDATE phones SET read = $1 WHERE id = $2`, unread[count-1].seq, p.id); err != nil {
 			return err
 		}
-		for _, chat := range byChat(unread) {
-			for chunk := range slices.Chunk(chat, maxReceipt) {
-				if err := w.addReadReceipts(tx, p, chunk); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return sqldb.Each(byChat(unread), func(chat []arrival) error {
+			return sqldb.Each(slices.Collect(slices.Chunk(chat, maxReceipt)), func(some []arrival) error { return w.addReadReceipts(tx, p, some) })
+		})
 	})
 	return count, err
 }
@@ -266,10 +260,7 @@ func (w *world) addReadReceipts(tx *sqldb.Tx, p *phone, list []arrival) error {
 // change changes a message of a phone's chat and stores the event for the channel, in one transaction.
 func (n *Network) change(ctx context.Context, w *world, p *phone, m Message, e event, update string, value any) error {
 	return w.write(ctx, "act as phone", func(tx *sqldb.Tx) error {
-		if err := tx.Do(update, p.id, string(m.ID.ID), m.direction, value); err != nil {
-			return err
-		}
-		return w.addEvent(tx, p, e)
+		return errors.Join(tx.Do(update, p.id, string(m.ID.ID), m.direction, value), w.addEvent(tx, p, e))
 	})
 }
 

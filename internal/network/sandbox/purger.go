@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"parley"
 	"parley/internal/store/sqldb"
 )
 
@@ -85,11 +86,9 @@ func (n *Network) purge(ctx context.Context, now time.Time) error {
 	errs := []error{
 		n.purgeRemovedWorlds(ctx),
 		// Positions grow with time: the oldest rows are the first ones of their table.
-		n.deleteBatches(ctx, purgeBatch,
-			`DELETE FROM messages WHERE seq IN
+		n.deleteBatches(ctx, `DELETE FROM messages WHERE seq IN
 				(SELECT seq FROM (SELECT seq, at FROM messages ORDER BY seq LIMIT $1) AS oldest WHERE at < $2)`, before),
-		n.deleteBatches(ctx, purgeBatch,
-			`DELETE FROM events WHERE seq IN
+		n.deleteBatches(ctx, `DELETE FROM events WHERE seq IN
 				(SELECT seq FROM (SELECT seq, at FROM events ORDER BY seq LIMIT $1) AS oldest WHERE at < $2)`, before),
 	}
 	n.purger.mu.Lock()
@@ -134,9 +133,9 @@ func (n *Network) writeBatch(ctx context.Context, do func(*sqldb.Tx) error) erro
 var errPurging = errors.New("another node purges now")
 
 // deleteBatches runs a statement that deletes up to $1 rows until it finds fewer.
-func (n *Network) deleteBatches(ctx context.Context, batch int64, query string, args ...any) error {
-	args = append([]any{batch}, args...)
-	for deleted := batch; deleted == batch; {
+func (n *Network) deleteBatches(ctx context.Context, query string, args ...any) error {
+	args = append([]any{purgeBatch}, args...)
+	for deleted := int64(purgeBatch); deleted == purgeBatch; {
 		err := n.writeBatch(ctx, func(tx *sqldb.Tx) (err error) {
 			deleted, err = n.deleteRows(tx, query, args...)
 			return err
@@ -167,7 +166,7 @@ func (n *Network) trimChat(ctx context.Context, phone int64) error {
 	if err != nil {
 		return fmt.Errorf("purge: %w", err)
 	}
-	return n.deleteBatches(ctx, purgeBatch,
+	return n.deleteBatches(ctx,
 		`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 AND seq <= $3 ORDER BY seq LIMIT $1)`, phone, last)
 }
 
@@ -197,6 +196,13 @@ func (n *Network) loaded() []*world {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Values(n.worlds))
+}
+
+// inMemory returns the world of a channel if it is in memory, else nil.
+func (n *Network) inMemory(code parley.ChannelCode) *world {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.worlds[code]
 }
 
 // sweepWorld sweeps the phones of one world until it is dropped.
@@ -263,27 +269,20 @@ func (n *Network) purgeWorld(ctx context.Context, world int64) error {
 		if err != nil {
 			return err
 		}
-		for _, id := range ids {
-			if err := n.purgePhone(ctx, id); err != nil {
-				return err
-			}
+		if err := sqldb.Each(ids, func(id int64) error { return n.purgePhone(ctx, id) }); err != nil {
+			return err
 		}
 		more = len(ids) > 0
 	}
-	err := n.deleteBatches(ctx, purgeBatch, `DELETE FROM events WHERE seq IN
-		(SELECT seq FROM events WHERE phone IN (SELECT -id FROM groups WHERE world = $2) LIMIT $1)`, world)
-	if err != nil {
-		return err
-	}
-	err = n.deleteBatches(ctx, purgeBatch, `DELETE FROM groups WHERE id IN (SELECT id FROM groups WHERE world = $2 LIMIT $1)`, world)
+	err := sqldb.Each([]string{
+		`DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone IN (SELECT -id FROM groups WHERE world = $2) LIMIT $1)`,
+		`DELETE FROM groups WHERE id IN (SELECT id FROM groups WHERE world = $2 LIMIT $1)`,
+	}, func(query string) error { return n.deleteBatches(ctx, query, world) })
 	if err != nil {
 		return err
 	}
 	return n.db.Write(ctx, func(tx *sqldb.Tx) error {
-		if err := tx.Do(`DELETE FROM faults WHERE world = $1`, world); err != nil {
-			return err
-		}
-		return tx.Do(`DELETE FROM worlds WHERE id = $1`, world)
+		return errors.Join(tx.Do(`DELETE FROM faults WHERE world = $1`, world), tx.Do(`DELETE FROM worlds WHERE id = $1`, world))
 	})
 }
 
@@ -292,15 +291,13 @@ func (n *Network) purgePhone(ctx context.Context, id int64) error {
 	for more := true; more; {
 		err := n.writeBatch(ctx, func(tx *sqldb.Tx) error {
 			more = false
-			for query, batch := range map[string]int64{
-				`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 LIMIT $1)`: purgeBatch,
-				`DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = $2 LIMIT $1)`:     purgeBatch,
-			} {
-				deleted, err := n.deleteRows(tx, query, batch, id)
+			for _, table := range []string{"messages", "events"} {
+				query := `DELETE FROM ` + table + ` WHERE seq IN (SELECT seq FROM ` + table + ` WHERE phone = $2 LIMIT $1)`
+				deleted, err := n.deleteRows(tx, query, purgeBatch, id)
 				if err != nil {
 					return err
 				}
-				more = more || deleted == batch
+				more = more || deleted == purgeBatch
 			}
 			if more {
 				return nil

@@ -178,34 +178,20 @@ func (s *session) runJobs(jobs map[int64]*job) (next time.Time) {
 
 // runJob reports what there is to report about a phone and sets when to come again, if there is more.
 func (s *session) runJob(ctx context.Context, phone int64, j *job, now time.Time) {
+	var again time.Time
+	var err error
 	if phone < 0 { // a group
 		j.work &= eventWork
-		if err := s.reportEvents(ctx, phone, j); err != nil {
-			s.retryJob(j, err)
-			return
-		}
-		j.failures, j.dueAt = 0, time.Time{}
-		return
+	} else if err = s.readPhone(ctx, phone, j); err == nil && !j.isDone() {
+		again, err = s.reportReceipts(ctx, j, now)
 	}
-	if err := s.readPhone(ctx, phone, j); err != nil {
-		s.retryJob(j, err)
-		return
-	}
-	if j.isDone() {
-		return
-	}
-	again, err := s.reportReceipts(ctx, j, now)
 	if err == nil && j.work&eventWork != 0 {
 		err = s.reportEvents(ctx, phone, j)
 	}
-	if err != nil {
-		s.retryJob(j, err)
+	if err == nil {
+		j.failures, j.dueAt = 0, again
 		return
 	}
-	j.failures, j.dueAt = 0, again
-}
-
-func (s *session) retryJob(j *job, err error) {
 	if !errors.Is(err, errRefused) {
 		s.logError("report about a phone", err)
 	}
@@ -301,12 +287,7 @@ func scanArrival(row scanner) (a arrival, err error) {
 
 // reportArrivals reports messages that reached a phone, those of each chat together.
 func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival, now time.Time) error {
-	for _, chat := range byChat(list) {
-		if err := s.reportChat(ctx, p, chat, now); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sqldb.Each(byChat(list), func(chat []arrival) error { return s.reportChat(ctx, p, chat, now) })
 }
 
 // byChat splits messages by their chat, the order in each stays.
@@ -327,17 +308,17 @@ func (s *session) reportChat(ctx context.Context, p *phone, list []arrival, now 
 	if due := list[len(list)-1].at.Add(p.Delay); due.After(now) { // it came after the round began
 		now = due
 	}
-	r := network.Receipt{From: p.contactID(), Group: toGroupID(list[0].group), IDs: toIDs(list), Status: parley.Delivered,
-		At: now.UTC()}
-	err := s.report(ctx, r)
+	group := list[0].group
+	r := network.Receipt{From: p.contactID(), Group: toGroupID(group), IDs: toIDs(list), Status: parley.Delivered, At: now.UTC()}
+	err := s.report(ctx, group, r)
 	if err != nil || p.Reads != AtOnce {
 		return err
 	}
 	r.Status = parley.Read
-	err = s.report(ctx, r)
+	err = s.report(ctx, group, r)
 	if played := toVoiceIDs(list); err == nil && len(played) > 0 {
 		r.IDs, r.Status = played, parley.Played
-		err = s.report(ctx, r)
+		err = s.report(ctx, group, r)
 	}
 	return err
 }
@@ -345,8 +326,8 @@ func (s *session) reportChat(ctx context.Context, p *phone, list []arrival, now 
 var errRefused = errors.New("refused by the sink")
 
 // report reports an event to the sink, one at a time in groups: several phones are reported at once.
-func (s *session) report(ctx context.Context, e network.Event) error {
-	if inGroup(e) {
+func (s *session) report(ctx context.Context, group int64, e network.Event) error {
+	if group != 0 {
 		select {
 		case s.groupSlot <- struct{}{}:
 			defer func() { <-s.groupSlot }()
@@ -358,26 +339,6 @@ func (s *session) report(ctx context.Context, e network.Event) error {
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return nil
-}
-
-func inGroup(e network.Event) bool {
-	switch e := e.(type) {
-	case network.Message:
-		return e.Group != ""
-	case network.Receipt:
-		return e.Group != ""
-	case network.Reaction:
-		return e.Target.Chat.IsGroup()
-	case network.Deletion:
-		return e.Group != ""
-	case network.Edit:
-		return e.Group != ""
-	case network.Vote:
-		return e.Group != ""
-	case network.GroupChange:
-		return true
-	}
-	return false
 }
 
 // givesUp reports whether to skip a message that the gateway did not know in many attempts.
@@ -427,14 +388,6 @@ func (s *session) saveCursors() {
 	w.mu.Unlock()
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(unsaved)), atOnce) {
 		err := w.net.db.Write(context.WithoutCancel(s.ctx), func(tx *sqldb.Tx) error {
-			for _, id := range ids {
-				c := unsaved[id]
-				err := tx.Do(`UPDATE phones SET delivered = greatest(delivered, $1), read = greatest(read, $2) WHERE id = $3`,
-					c.delivered, c.read, id)
-				if err != nil {
-					return err
-				}
-			}
 			tx.OnCommit(func() {
 				w.mu.Lock()
 				defer w.mu.Unlock()
@@ -444,7 +397,10 @@ func (s *session) saveCursors() {
 					}
 				}
 			})
-			return nil
+			return sqldb.Each(ids, func(id int64) error {
+				return tx.Do(`UPDATE phones SET delivered = greatest(delivered, $1), read = greatest(read, $2) WHERE id = $3`,
+					unsaved[id].delivered, unsaved[id].read, id)
+			})
 		})
 		if err != nil {
 			s.logError("save how far phones were delivered", err) // the receipts are reported again after the next start

@@ -173,6 +173,16 @@ func Collect[T any](c *Conn, scan func(Scanner) (T, error), query string, args .
 	return list, rows.Err()
 }
 
+// Each calls do with the items of a list, such as rows to write, up to the first error.
+func Each[T any](list []T, do func(T) error) error {
+	for _, item := range list {
+		if err := do(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ScanOne scans a row of one column.
 func ScanOne[T any](row Scanner) (v T, err error) {
 	err = row.Scan(&v)

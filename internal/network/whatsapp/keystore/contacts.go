@@ -2,6 +2,7 @@ package keystore
 
 import (
 	"context"
+	"errors"
 
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
@@ -12,35 +13,27 @@ import (
 // PutPushName stores a contact's own name. It returns whether it changed, and the previous name.
 func (d *device) PutPushName(ctx context.Context, user types.JID, name string) (bool, string, error) {
 	is, err := d.GetContact(ctx, user)
-	if err != nil || is.PushName == name {
-		return false, "", err
-	}
-	err = d.putName(ctx, user, "push_name", name)
-	return err == nil, is.PushName, err
+	return d.putName(ctx, user, "push_name", is.PushName, name, err)
 }
 
 // PutBusinessName is PutPushName for the name of a business.
 func (d *device) PutBusinessName(ctx context.Context, user types.JID, name string) (bool, string, error) {
 	is, err := d.GetContact(ctx, user)
-	if err != nil || is.BusinessName == name {
-		return false, "", err
-	}
-	err = d.putName(ctx, user, "business_name", name)
-	return err == nil, is.BusinessName, err
+	return d.putName(ctx, user, "business_name", is.BusinessName, name, err)
 }
 
-func (d *device) putName(ctx context.Context, user types.JID, column, name string) error {
-	return d.write(ctx, "store a name", func(tx *sqldb.Tx) error { return d.putColumn(tx, user, column, name) })
+func (d *device) putName(ctx context.Context, user types.JID, column, is, name string, err error) (bool, string, error) {
+	if err != nil || is == name {
+		return false, "", err
+	}
+	err = d.write(ctx, "store a name", func(tx *sqldb.Tx) error { return d.putColumn(tx, user, column, name) })
+	return err == nil, is, err
 }
 
 // putColumn sets a column of a contact, and changes the list with it.
 func (d *device) putColumn(tx *sqldb.Tx, user types.JID, column, value string) error {
-	err := tx.Do(`INSERT INTO contacts (device, jid, `+column+`) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET `+column+` = excluded.`+column, d.id, user.String(), value)
-	if err != nil {
-		return err
-	}
-	return d.relistJID(tx, user)
+	return errors.Join(tx.Do(`INSERT INTO contacts (device, jid, `+column+`) VALUES ($1, $2, $3)
+		ON CONFLICT (device, jid) DO UPDATE SET `+column+` = excluded.`+column, d.id, user.String(), value), d.relistJID(tx, user))
 }
 
 const putFullName = `INSERT INTO contacts (device, jid, first_name, full_name) VALUES ($1, $2, $3, $4)
@@ -55,27 +48,18 @@ func (d *device) PutContactName(ctx context.Context, user types.JID, first, full
 // PutAllContactNames does so for many.
 func (d *device) PutAllContactNames(ctx context.Context, contacts []store.ContactEntry) error {
 	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
-		for _, c := range contacts {
-			if err := tx.Do(putFullName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
-				return err
-			}
-			if err := d.relistJID(tx, c.JID); err != nil {
-				return err
-			}
-		}
-		return nil
+		return sqldb.Each(contacts, func(c store.ContactEntry) error {
+			return errors.Join(tx.Do(putFullName, d.id, c.JID.String(), c.FirstName, c.FullName), d.relistJID(tx, c.JID))
+		})
 	})
 }
 
 // PutManyRedactedPhones stores the visible part of hidden numbers.
 func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
 	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
-		for _, e := range entries {
-			if err := d.putColumn(tx, e.JID, "redacted_phone", e.RedactedPhone); err != nil {
-				return err
-			}
-		}
-		return nil
+		return sqldb.Each(entries, func(e store.RedactedPhoneEntry) error {
+			return d.putColumn(tx, e.JID, "redacted_phone", e.RedactedPhone)
+		})
 	})
 }
 
@@ -135,10 +119,7 @@ func (d *device) relistNumber(tx *sqldb.Tx, number string) error {
 	if number == "" || jid.IsBot() || jid == types.PSAJID {
 		return nil
 	}
-	if err := tx.Do(unlist, d.id, number); err != nil {
-		return err
-	}
-	return tx.Do(relist, d.id, number, jid.String())
+	return errors.Join(tx.Do(unlist, d.id, number), tx.Do(relist, d.id, number, jid.String()))
 }
 
 // relistJID does so for an address. A LID whose number is not known is not listed.

@@ -3,6 +3,8 @@ package keystore
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,8 +138,6 @@ func (p *pruner) has(t decryptedID) bool {
 }
 
 func (p *pruner) run() {
-	pause := time.NewTimer(pruneDelay)
-	defer pause.Stop()
 	for {
 		select {
 		case <-p.stop:
@@ -145,10 +145,9 @@ func (p *pruner) run() {
 			return
 		case <-p.wake:
 		}
-		pause.Reset(pruneDelay)
 		select {
 		case <-p.stop:
-		case <-pause.C:
+		case <-time.After(pruneDelay):
 		}
 		p.prune()
 	}
@@ -162,12 +161,9 @@ func (p *pruner) prune() {
 			return
 		}
 		err := p.db.Write(context.Background(), func(tx *sqldb.Tx) error {
-			for _, t := range some {
-				if err := tx.Do(`UPDATE decrypted SET plaintext = NULL WHERE device = $1 AND hash = $2`, t.device, t.hash[:]); err != nil {
-					return err
-				}
-			}
-			return nil
+			return sqldb.Each(some, func(t decryptedID) error {
+				return tx.Do(`UPDATE decrypted SET plaintext = NULL WHERE device = $1 AND hash = $2`, t.device, t.hash[:])
+			})
 		})
 		if err != nil {
 			return
@@ -184,12 +180,67 @@ func (p *pruner) prune() {
 func (p *pruner) batch() []decryptedID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	some := make([]decryptedID, 0, min(len(p.pending), pruneBatch))
-	for t := range p.pending {
-		if len(some) == pruneBatch {
-			break
-		}
-		some = append(some, t)
+	all := slices.Collect(maps.Keys(p.pending))
+	return all[:min(len(all), pruneBatch)]
+}
+
+// decryptTx collects the writes of one decryption: the moved session, a used key, and the text, which cannot be
+// decrypted twice. All of them are committed, or none.
+type decryptTx struct {
+	holder
+	staged map[key][]byte // states as they are to be; nil: removed
+	writes []func(*sqldb.Tx) error
+}
+
+type decryptTxKey struct{}
+
+func decryptTxFrom(ctx context.Context) *decryptTx {
+	dtx, _ := ctx.Value(decryptTxKey{}).(*decryptTx)
+	return dtx
+}
+
+func (dtx *decryptTx) put(changes []change) {
+	for _, c := range changes {
+		dtx.staged[c.key] = c.value
 	}
-	return some
+}
+
+// DoDecryptionTxn commits what do changed, unless it fails.
+func (d *device) DoDecryptionTxn(ctx context.Context, do func(context.Context) error) error {
+	dtx := &decryptTx{staged: map[key][]byte{}}
+	defer d.s.locks.releaseAll(&dtx.holder)
+	inside := context.WithValue(context.WithValue(ctx, decryptTxKey{}, dtx), holderKey{}, &dtx.holder)
+	if err := do(inside); err != nil {
+		return err
+	}
+	var sessions, states []change
+	for k, value := range dtx.staged {
+		if k.kind == sessionKind && value != nil {
+			sessions = append(sessions, change{k, value})
+		} else {
+			states = append(states, change{k, value})
+		}
+	}
+	sessions, after, err := d.s.reserveKeysFor(sessions, true)
+	if err != nil {
+		return err
+	}
+	return d.commit(ctx, "store a decrypted message", func(tx *sqldb.Tx) error {
+		tx.OnCommit(func() { d.s.cacheAll(after) })
+		return errors.Join(sqldb.Each(dtx.writes, func(other func(*sqldb.Tx) error) error { return other(tx) }),
+			writeStates(tx, sessions), d.s.apply(tx, states))
+	})
+}
+
+// write runs do in the transaction of the decryption if there is one, else in its own.
+func (d *device) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
+	if dtx := decryptTxFrom(ctx); dtx != nil {
+		dtx.writes = append(dtx.writes, func(tx *sqldb.Tx) error { return wrapError(what, do(tx)) })
+		return nil
+	}
+	return d.commit(ctx, what, do)
+}
+
+func (d *device) exec(ctx context.Context, what, query string, args ...any) error {
+	return d.write(ctx, what, func(tx *sqldb.Tx) error { return tx.Do(query, args...) })
 }

@@ -2,6 +2,7 @@ package keystore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.mau.fi/whatsmeow/store"
@@ -111,35 +112,19 @@ func (d *device) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMap
 		return nil
 	}
 	return d.commit(ctx, "store contacts' addresses", func(tx *sqldb.Tx) error {
-		for _, m := range fresh {
-			if err := d.putMapping(tx, m.LID.User, m.PN.User); err != nil {
-				return err
-			}
-		}
-		return nil
+		return sqldb.Each(fresh, func(m store.LIDMapping) error { return d.putMapping(tx, m.LID.User, m.PN.User) })
 	})
 }
 
 // putMapping stores one pair and removes older pairs of either address.
 func (d *device) putMapping(tx *sqldb.Tx, lid, number string) error {
 	var oldNumber, oldLID string
-	if _, err := readRow(tx.Conn, "read a number", numberOfLID, []any{d.id, lid}, &oldNumber); err != nil {
-		return err
+	_, err := readRow(tx.Conn, "read a number", numberOfLID, []any{d.id, lid}, &oldNumber)
+	if err == nil {
+		_, err = readRow(tx.Conn, "read a LID", lidOfNumber, []any{d.id, number}, &oldLID)
 	}
-	if _, err := readRow(tx.Conn, "read a LID", lidOfNumber, []any{d.id, number}, &oldLID); err != nil {
+	if err != nil {
 		return err
-	}
-	if err := tx.Do(`DELETE FROM people WHERE device = $1 AND number = $2 AND lid <> $3`, d.id, number, lid); err != nil {
-		return err
-	}
-	if err := tx.Do(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3)
-		ON CONFLICT (device, lid) DO UPDATE SET number = excluded.number`, d.id, lid, number); err != nil {
-		return err
-	}
-	for _, n := range []string{oldNumber, number} {
-		if err := d.relistNumber(tx, n); err != nil {
-			return err
-		}
 	}
 	tx.OnCommit(func() {
 		if oldNumber != "" && oldNumber != number {
@@ -151,5 +136,8 @@ func (d *device) putMapping(tx *sqldb.Tx, lid, number string) error {
 		d.s.cache.set(key{d.id, lidKind, number}, entry{value: []byte(lid)})
 		d.s.cache.set(key{d.id, numberKind, lid}, entry{value: []byte(number)})
 	})
-	return nil
+	return errors.Join(tx.Do(`DELETE FROM people WHERE device = $1 AND number = $2 AND lid <> $3`, d.id, number, lid),
+		tx.Do(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3)
+			ON CONFLICT (device, lid) DO UPDATE SET number = excluded.number`, d.id, lid, number),
+		d.relistNumber(tx, oldNumber), d.relistNumber(tx, number))
 }

@@ -56,13 +56,9 @@ func (d *device) lastPreKey(ctx context.Context) (uint32, error) {
 
 func (d *device) addPreKeys(ctx context.Context, made []*keys.PreKey, uploaded bool) error {
 	return d.commit(ctx, "store one-time keys", func(tx *sqldb.Tx) error {
-		for _, k := range made {
-			if err := tx.Do(`INSERT INTO prekeys (device, id, key, uploaded) VALUES ($1, $2, $3, $4)`, d.id, int64(k.KeyID),
-				k.Priv[:], uploaded); err != nil {
-				return err
-			}
-		}
-		return nil
+		return sqldb.Each(made, func(k *keys.PreKey) error {
+			return tx.Do(`INSERT INTO prekeys (device, id, key, uploaded) VALUES ($1, $2, $3, $4)`, d.id, int64(k.KeyID), k.Priv[:], uploaded)
+		})
 	})
 }
 

@@ -30,15 +30,11 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 	}
 	return d.write(ctx, "store the secret of a message", func(tx *sqldb.Tx) error {
 		today := toDay(time.Now())
-		for _, m := range inserts {
-			err := tx.Do(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
+		return sqldb.Each(inserts, func(m store.MessageSecretInsert) error {
+			return tx.Do(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
 				ON CONFLICT (device, id, chat, sender) DO NOTHING`,
 				d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), nonNil(m.Secret), today)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		})
 	})
 }
 

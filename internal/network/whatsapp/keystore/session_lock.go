@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"parley/internal/store/sqldb"
 )
 
 // A session is read, moved and written back. Two goroutines that do so at once would start from the same state, and the
@@ -73,15 +75,8 @@ type sessionLock struct {
 
 // acquire locks sessions. All callers use the same order, so there is no deadlock.
 func (l *sessionLocks) acquire(ctx context.Context, by *holder, keys ...key) error {
-	if len(keys) > 1 {
-		slices.SortFunc(keys, compareKeys)
-	}
-	for _, k := range keys {
-		if err := l.acquireOne(ctx, by, k); err != nil {
-			return err
-		}
-	}
-	return nil
+	slices.SortFunc(keys, compareKeys)
+	return sqldb.Each(keys, func(k key) error { return l.acquireOne(ctx, by, k) })
 }
 
 func (l *sessionLocks) acquireOne(ctx context.Context, by *holder, k key) error {
@@ -89,8 +84,7 @@ func (l *sessionLocks) acquireOne(ctx context.Context, by *holder, k key) error 
 	if free == nil {
 		return nil
 	}
-	deadline := time.NewTimer(maxLockWait)
-	defer deadline.Stop()
+	deadline := time.After(maxLockWait)
 	for ; free != nil; free, until = l.try(by, k) {
 		var over <-chan time.Time
 		if !until.IsZero() {
@@ -99,7 +93,7 @@ func (l *sessionLocks) acquireOne(ctx context.Context, by *holder, k key) error 
 		select {
 		case <-free:
 		case <-over:
-		case <-deadline.C:
+		case <-deadline:
 			return errLocked
 		case <-ctx.Done():
 			return ctx.Err()

@@ -104,25 +104,18 @@ func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, versi
 				return err
 			}
 		}
-		for _, sum := range sums {
-			err := tx.Do(`INSERT INTO setting_sums (device, name, index_mac, version, value_mac) VALUES ($1, $2, $3, $4, $5)`,
+		return sqldb.Each(sums, func(sum store.AppStateMutationMAC) error {
+			return tx.Do(`INSERT INTO setting_sums (device, name, index_mac, version, value_mac) VALUES ($1, $2, $3, $4, $5)`,
 				d.id, name, sum.IndexMAC, int64(version), sum.ValueMAC)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		})
 	})
 }
 
 func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, indexes [][]byte) error {
 	return d.write(ctx, "delete sums of settings", func(tx *sqldb.Tx) error {
-		for _, index := range indexes {
-			if err := tx.Do(`DELETE FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3`, d.id, name, index); err != nil {
-				return err
-			}
-		}
-		return nil
+		return sqldb.Each(indexes, func(index []byte) error {
+			return tx.Do(`DELETE FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3`, d.id, name, index)
+		})
 	})
 }
 

@@ -1,3 +1,15 @@
+// Package keystore stores the keys and states of WhatsApp devices for whatsmeow, in one database for all channels.
+//
+// Invariants:
+//
+//   - No key of a Signal session is used twice. A session that fell back would encrypt with a used key, and the
+//     recipient would drop the message as a duplicate.
+//   - Before a message leaves, the database has a session that is past the message's key (key_reserve.go).
+//   - A session is locked from its read to its write (session_lock.go).
+//   - A decrypted text, the moved session and the used prekey are committed together (decrypted.go).
+//   - Values that every message needs are cached, within one bound for all channels (state.go).
+//   - A device is used at one node at a time. When that changes, nothing of it stays in memory ([Store.Release]).
+//   - Each device has its own LID mappings: one account cannot change where another one writes to (lid_map.go).
 package keystore
 
 import (
@@ -161,4 +173,60 @@ func (s *Store) DeleteSessions(ctx context.Context) error {
 	err := s.exec(ctx, "delete sessions", `DELETE FROM states WHERE kind IN ($1, $2)`, int64(sessionKind), int64(senderKeyKind))
 	s.cache.removeMatching(func(k key) bool { return k.kind == sessionKind || k.kind == senderKeyKind })
 	return err
+}
+
+// CopyTo copies the keys from a file to an empty PostgreSQL database, or back, and returns the number of rows.
+func CopyTo(ctx context.Context, from, to string) (rows int64, err error) {
+	source := sqldb.Options{Path: from, Schema: "keys", Durable: true, Migrations: migrations}
+	target := source
+	target.Path = to
+	return sqldb.Copy(ctx, source, target, nil, nil)
+}
+
+// errReleased is the error of a write by a client that outlived the session of its channel.
+var errReleased = &parley.Error{Code: parley.Unavailable, Message: "The channel is closed at this node."}
+
+// Release ends the use of a device at this node, because another node may use it next. Sessions are stored as they are, so that
+// no keys are skipped, and nothing of the device stays in memory. What still uses it cannot write any more: an old session
+// would use keys again. When it returns, nothing that began before is written any more, even if there is an error. Where only
+// this node uses the database it does nothing.
+func (s *Store) Release(ctx context.Context, jid types.JID) error {
+	if !s.shared {
+		return nil
+	}
+	s.mu.Lock()
+	own := s.devices[jid.String()]
+	delete(s.devices, jid.String())
+	s.mu.Unlock()
+	if own == nil {
+		return nil
+	}
+	own.mu.Lock()
+	own.released.Store(true)
+	own.mu.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	err := s.write(ctx, "release a device", func(*sqldb.Tx) error { return nil }) // waits for earlier writes
+	if err == nil {
+		s.pruner.prune()
+		err = s.flushSessions(ctx, own.id)
+	}
+	s.cache.removeMatching(func(k key) bool { return k.device == own.id })
+	return err
+}
+
+// commit runs do in a transaction, unless the device was released.
+func (d *device) commit(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
+	return d.s.write(ctx, what, func(tx *sqldb.Tx) error {
+		if d.released.Load() {
+			return errReleased
+		}
+		return do(tx)
+	})
+}
+
+// fill caches a value from the database, unless it may have changed since version or the device was released.
+func (d *device) fill(k key, value []byte, version uint32) {
+	if !d.released.Load() {
+		d.s.cache.fill(k, value, version)
+	}
 }
