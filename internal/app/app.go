@@ -329,11 +329,11 @@ func (s *server) run(ctx context.Context) error {
 		return err
 	}
 	var running sync.WaitGroup
-	running.Go(func() { s.runChanges(parts) })
-	running.Go(func() { s.runJoins(parts) })
+	running.Go(func() { onEach(parts, s.changed, s.readChanges) })
+	running.Go(func() { onEach(parts, s.joined, s.logJoin) })
 	running.Go(func() { s.feed.Run(parts) })
 	running.Go(func() { tuneMemory(parts) })
-	running.Go(func() { s.runSlowChecks(parts) })
+	running.Go(func() { onEach(parts, s.slow.wake, s.repeatSlowChecks) })
 	for name, part := range map[string]func(context.Context) error{
 		"gateway": s.gateway.Run, "one-time passwords": s.otp.Run, "callbacks": s.callback.Run, "alerts": s.alerts.Run,
 		"request log": s.requestLog.Run,
@@ -370,6 +370,18 @@ func (s *server) run(ctx context.Context) error {
 		err = errors.Join(err, errStuck)
 	}
 	return err
+}
+
+// onEach calls do after each notification, until ctx ends.
+func onEach(ctx context.Context, notified <-chan struct{}, do func(context.Context)) {
+	for {
+		select {
+		case <-notified:
+			do(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // awaitStart waits until the channels have started, and reports whether they did before ctx ended. A development server

@@ -43,10 +43,9 @@ func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, to
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	copy := func(ctx context.Context, to string, progress func(done, total int64)) error {
+	return data.Dir.backup(ctx, snapshot{size, func(ctx context.Context, to string, progress func(done, total int64)) error {
 		return store.Backup(ctx, data.Store, to, progress)
-	}
-	return data.Dir.backup(ctx, snapshot{size, copy}, w, progress)
+	}}, w, progress)
 }
 
 func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress func(done, total int64)) error {
@@ -134,24 +133,21 @@ func (b *backup) add(ctx context.Context, path, name string) {
 		return
 	}
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
 	if err != nil {
-		b.err = err
+		if !errors.Is(err, fs.ErrNotExist) {
+			b.err = err
+		}
 		return
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		b.err = err
-		return
+	if err == nil {
+		err = b.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), ModTime: info.ModTime(), Format: tar.FormatPAX})
 	}
-	head := &tar.Header{Name: name, Mode: 0o600, Size: info.Size(), ModTime: info.ModTime(), Format: tar.FormatPAX}
-	if b.err = b.tar.WriteHeader(head); b.err != nil {
-		return
+	if err == nil {
+		_, err = io.Copy(b, io.LimitReader(f, info.Size()))
 	}
-	_, b.err = io.Copy(b, io.LimitReader(f, info.Size()))
+	b.err = err
 }
 
 // Write counts the bytes for the progress.
@@ -232,9 +228,9 @@ func (s *server) checkRoom(ctx context.Context) error {
 		return fmt.Errorf("backup: %w", err)
 	}
 	_, files := s.cfg.DataDir.mediaFiles()
-	freeDisk := doctor.FreeDisk
-	if s.cfg.freeDisk != nil {
-		freeDisk = s.cfg.freeDisk
+	freeDisk := s.cfg.freeDisk
+	if freeDisk == nil {
+		freeDisk = doctor.FreeDisk
 	}
 	need := 2*(size+fileSize(s.cfg.DataDir.WhatsApp())) + files + backupReserve
 	if free := freeDisk(string(s.cfg.DataDir)); free < need {
@@ -338,10 +334,5 @@ func copyRaw(from, to string) error {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return unpackFile(in, to)
 }

@@ -125,12 +125,7 @@ func (c Config) Check() error {
 
 // normal sets the defaults and rejects what must not run.
 func (c Config) normal() (Config, error) {
-	if c.Listen == "" {
-		c.Listen = DefaultListen
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Listen, c.Log = cmp.Or(c.Listen, DefaultListen), cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Dev {
 		c.AllowPrivate = slices.Concat(c.AllowPrivate, loopback)
 		c.AllowPrivateCallers = slices.Concat(c.AllowPrivateCallers, loopback)

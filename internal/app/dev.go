@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"parley"
+	"parley/internal/console"
+	"parley/internal/gateway"
 	"parley/internal/store"
 	"parley/internal/token"
 )
@@ -137,4 +143,231 @@ func WritePrivate(path string, data []byte) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// banner is what a development server prints at a terminal: what runs, and an example to copy.
+func (s *server) banner(ctx context.Context) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
+	env := s.cfg.DataDir.DevEnv()
+	if !filepath.IsAbs(env) {
+		env = "./" + env // "." looks for a name without a slash in PATH
+	}
+
+	live := s.liveChannels()
+	where := "SANDBOX · nothing leaves this machine"
+	if len(live) > 0 {
+		where = "LIVE · real phones on " + strings.Join(live, ", ")
+	}
+	b.WriteString("\n")
+	line("parley %s · %s · data in %s", s.cfg.Version, where, s.cfg.DataDir)
+	b.WriteString("\n")
+	s.bannerConsole(ctx, line)
+	line("API       %s/api", s.address())
+	line("Docs      %s/docs", s.address())
+	b.WriteString("\n")
+	to := s.bannerChannel(ctx, line)
+	line("Token     saved in %s (only you can read it)", s.cfg.DataDir.DevEnv())
+	line("Allowed   addresses of this machine (loopback), in webhooks and alerts and in what callers name: `parley serve` allows none")
+	b.WriteString("\n")
+	if to == "" { // the demo channel is live: an example would reach a real phone
+		line("For simulated phones, create another channel: parley channel create try")
+		line("Then load the tokens: . %s", env)
+	} else {
+		line("Now send something. In another terminal:")
+		b.WriteString("\n")
+		line("  . %s", env)
+		line("  curl $PARLEY_URL/api/send-message/text \\")
+		line(`    -H "Authorization: Bearer $PARLEY_TOKEN" -H 'Content-Type: application/json' \`)
+		line(`    -d '{"contact_id":"%s","message":"Halo dari parley 👋"}'`, to)
+	}
+	b.WriteString("\n")
+	line("Ctrl-C stops. `parley --help` shows the rest.")
+	b.WriteString("\n")
+	return b.String()
+}
+
+// bannerConsole prints the address of the console. The link is a secret: it is printed only if no browser was opened.
+func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
+	link, err := s.data.SignInLink(ctx, s.address())
+	switch {
+	case err != nil:
+		s.log.Warn("no link to the console could be made", "error", err)
+		line("Console   %s   sign in with: parley open", s.address())
+	case s.cfg.Open != nil && s.cfg.Open(link):
+		line("Console   %-30s opened in your browser, signed in", s.address())
+	default:
+		line("Console   %s", link)
+		line("          (the link works once, for %d minutes; a new one: parley open)", int(console.LinkLife.Minutes()))
+	}
+}
+
+func (s *server) liveChannels() []string {
+	var live []string
+	for _, c := range s.gateway.Channels() {
+		if !s.gateway.Network(c.Network).Simulated {
+			live = append(live, string(c.Code))
+		}
+	}
+	return live
+}
+
+// bannerChannel prints the demo channel and its phones, and returns a simulated phone to write to. It returns "" if the
+// demo channel is no longer on the sandbox.
+func (s *server) bannerChannel(ctx context.Context, line func(string, ...any)) parley.ContactID {
+	const anyPhone parley.ContactID = "99912345673@c.us" // on the sandbox every number is a phone; no country has the code 999
+	demo, ok := s.gateway.Channel(DemoChannel)
+	if !ok {
+		return ""
+	}
+	number := ""
+	if demo.Number != "" {
+		number = ShowNumber(demo.Number)
+	}
+	if !s.gateway.Network(demo.Network).Simulated {
+		line("Channel   %-8s %-9s %s", demo.Code, demo.State.Status, strings.TrimSpace(number+" on "+string(demo.Network)))
+		return ""
+	}
+	line("Channel   %-8s %-9s %s", demo.Code, demo.State.Status, number)
+	directory, err := s.gateway.Directory(DemoChannel)
+	if err != nil {
+		return anyPhone
+	}
+	phones, _, err := directory.Contacts(ctx, parley.Page{Limit: 2})
+	if err != nil || len(phones) == 0 {
+		return anyPhone
+	}
+	for _, phone := range phones {
+		line("Phone     %-8s %-9s %s", phone.Name, "", ShowNumber(phone.ID.Number()))
+	}
+	return phones[0].ID
+}
+
+// show prints the banner, then one line per activity, until ctx ends.
+func (s *server) show(ctx context.Context) {
+	io.WriteString(s.cfg.Screen, s.banner(ctx)) // a closed terminal is ignored
+	v := view{nameOf: s.contactName}
+	for ctx.Err() == nil {
+		happens, unsubscribe := s.gateway.Activity()
+		for open := true; open; {
+			var a gateway.Activity
+			select {
+			case a, open = <-happens: // closed if we were too slow: subscribe again
+			case <-ctx.Done():
+				open = false
+			}
+			if open {
+				io.WriteString(s.cfg.Screen, v.line(a)+"\n")
+			}
+		}
+		unsubscribe()
+	}
+}
+
+// contactName is the name of a contact on the screen. Only the sandbox is asked for names: on another network each line
+// would cost a query.
+func (s *server) contactName(channel parley.ChannelCode, id parley.ContactID) string {
+	if id.IsGroup() {
+		return string(id)
+	}
+	if c, ok := s.gateway.Channel(channel); !ok || !s.gateway.Network(c.Network).Simulated {
+		return ShowNumber(id.Number())
+	}
+	if directory, err := s.gateway.Directory(channel); err == nil {
+		if contact, err := directory.Contact(context.Background(), id); err == nil && contact.Name != "" {
+			return contact.Name
+		}
+	}
+	return ShowNumber(id.Number())
+}
+
+// The widths of the columns of a line.
+const (
+	whoWidth    = 22
+	kindWidth   = 10
+	textWidth   = 28
+	statusWidth = 10
+	tookWidth   = 8
+)
+
+// view formats activity as lines. It omits the message if the previous line has it.
+type view struct {
+	nameOf func(parley.ChannelCode, parley.ContactID) string
+	last   parley.MessageID
+}
+
+func (v *view) line(a gateway.Activity) string {
+	at := a.At.Local().Format(time.TimeOnly)
+	if a.State != "" {
+		v.last = ""
+		what := string(a.State)
+		if a.Pairing != "" {
+			what = "pairing: " + string(a.Pairing)
+		}
+		return strings.TrimRight(fmt.Sprintf("%s  %s%s%s", at, cell(string(a.Channel), whoWidth), cell(what, kindWidth+textWidth),
+			Plain(a.Reason)), " ")
+	}
+	who, kind, said, id := "", "", "", string(a.ID)
+	if a.ID == v.last && a.Kind == "" { // the previous line has the rest
+		id = ""
+	} else {
+		from, to := string(a.Channel), v.nameOf(a.Channel, a.Contact)
+		if !a.FromMe {
+			from, to = to, from
+		}
+		who, kind, said = from+" → "+to, string(a.Kind), a.Text
+	}
+	v.last = a.ID
+	if a.Failure != nil {
+		id += "  " + Plain(a.Failure.Message)
+	}
+	return strings.TrimRight(fmt.Sprintf("%s  %s%s%s%s%s%s", at,
+		cell(who, whoWidth), cell(kind, kindWidth), cell(said, textWidth),
+		cell(a.Status.String(), statusWidth), cell(took(a.Took), tookWidth), id), " ")
+}
+
+// cell pads or cuts a text to a column, with two blanks after it.
+func cell(s string, width int) string {
+	return text.Pad(text.Snip(Plain(s), width, "…"), width, ' ') + "  "
+}
+
+// Plain removes what would move the cursor: strangers write the text.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && r != '\u200d' { // the joiner of emoji is harmless
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func took(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", max(1, d.Milliseconds()))
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// ShowNumber formats the digits of a phone number: country code, then groups.
+func ShowNumber(digits string) string {
+	if len(digits) < 8 {
+		return "+" + digits
+	}
+	code := 2 // the length of most country codes
+	switch {
+	case strings.HasPrefix(digits, "999"): // no country has it: numbers of the sandbox
+		code = 3
+	case digits[0] == '1' || digits[0] == '7':
+		code = 1
+	}
+	groups := []string{digits[code : code+3]}
+	rest := digits[code+3:]
+	for len(rest) > 4 {
+		groups = append(groups, rest[:4])
+		rest = rest[4:]
+	}
+	return "+" + digits[:code] + " " + strings.Join(append(groups, rest), "-")
 }

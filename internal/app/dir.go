@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"parley/internal/console"
+	"parley/internal/doctor"
+	"parley/internal/encrypt"
+	"parley/internal/media"
+	"parley/internal/store"
+	"parley/internal/store/sqldb"
+	"parley/internal/token"
 )
 
 // Dir is a data directory. Everything is stored in it.
@@ -23,14 +32,13 @@ func (d Dir) LockFile() string { return filepath.Join(string(d), "parley.lock") 
 func (d Dir) Settings() string { return filepath.Join(string(d), "parley.toml") }
 
 // Exists reports whether a gateway ever ran on the directory.
-func (d Dir) Exists() bool {
-	_, err := os.Stat(d.Database())
-	return err == nil
-}
+func (d Dir) Exists() bool { return exists(d.Database()) }
 
 // IsDev reports whether a development server ran on the directory.
-func (d Dir) IsDev() bool {
-	_, err := os.Stat(d.DevEnv())
+func (d Dir) IsDev() bool { return exists(d.DevEnv()) }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
 	return err == nil
 }
 
@@ -85,9 +93,7 @@ func (d Dir) tighten(mode fs.FileMode, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("look into the data directory: %w", err)
 	}
-	_, noSettings := os.Stat(d.Settings())
-	_, noKey := os.Stat(d.Key()) // a new node has only that
-	if len(entries) > 0 && !d.Exists() && noSettings != nil && noKey != nil {
+	if len(entries) > 0 && !d.Exists() && !exists(d.Settings()) && !exists(d.Key()) { // a new node has only the key
 		return configErrorf("%s is open to other users (mode %04o) and contains other files. Give another directory with --data.", d, mode)
 	}
 	if err := os.Chmod(string(d), 0o700); err != nil {
@@ -113,5 +119,202 @@ func tightenFile(path string, log *slog.Logger) error {
 		return configErrorf("%s is open to other users and cannot be closed to them: %v. Run: chmod 600 %s", path, errors.Unwrap(err), path)
 	}
 	log.Warn("a file was open to other users and is closed to them now", "file", path)
+	return nil
+}
+
+// Data is an open data directory: the store and the signing of tokens. Only the process that holds the directory's lock
+// opens it.
+type Data struct {
+	Dir     Dir
+	Store   *store.DB
+	Keyring *encrypt.Keyring // encrypts what is secret in the store
+	Tokens  *token.Authority
+}
+
+// OpenData opens a data directory. It creates what is missing and migrates an older database.
+func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
+	return OpenDataAt(ctx, dir, dir.Database(), log)
+}
+
+// OpenDataAt is OpenData for a database that may be elsewhere.
+func OpenDataAt(ctx context.Context, dir Dir, database string, log *slog.Logger) (*Data, error) {
+	data, err := openData(ctx, dir, database, log)
+	return data, dir.explain(err)
+}
+
+func openData(ctx context.Context, dir Dir, database string, log *slog.Logger) (*Data, error) {
+	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
+		return nil, err
+	}
+	if err := dir.checkKey(); err != nil {
+		return nil, err
+	}
+	keyring, err := encrypt.OpenKeyFile(dir.Key())
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := token.Open(ctx, db, keyring)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Data{Dir: dir, Store: db, Keyring: keyring, Tokens: tokens}, nil
+}
+
+// Close closes the database. It may be called twice.
+func (d *Data) Close() error {
+	if d.Tokens != nil {
+		d.Tokens.Close()
+	}
+	return d.Store.Close()
+}
+
+// SignInLink creates a single-use link that signs in to the console at an address.
+func (d *Data) SignInLink(ctx context.Context, url string) (string, error) {
+	return console.NewLink(ctx, d.Store, url)
+}
+
+// DataError says what is wrong with a data directory and how to fix it.
+type DataError struct{ Sentence string }
+
+func (e *DataError) Error() string { return e.Sentence }
+
+// explain replaces an error about the data by a sentence, if the cause is known.
+func (d Dir) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, done := errors.AsType[*ConfigError](err); done {
+		return err
+	}
+	if _, done := errors.AsType[*DataError](err); done {
+		return err
+	}
+	if early, is := errors.AsType[*sqldb.EarlyError](err); is {
+		return &DataError{early.Error()}
+	}
+	switch {
+	case store.IsDamage(err):
+		return &DataError{fmt.Sprintf("The database %s is damaged (%s). Nothing was changed. Restore a backup with: parley restore FILE "+
+			"--data %s",
+			d.Database(), Cause(err), d)}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), store.IsFull(err),
+		store.IsDiskError(err) && doctor.FreeDisk(string(d)) < doctor.NoDisk:
+		return &DataError{fmt.Sprintf("The disk that holds %s is full (%s). Free some space, then start again.", d, Cause(err))}
+	}
+	return err
+}
+
+// Cause is the text of the innermost error.
+func Cause(err error) string {
+	if found := store.FoundDamage(err); found != "" {
+		return found
+	}
+	return media.Innermost(err)
+}
+
+// Temporary files of backups and restores. A lock shows that a process owns one. Leftovers of dead processes are removed
+// by the next start, backup or restore.
+const (
+	backupScratch  = ".backup-*"        // a folder with copies of the databases
+	restoreScratch = ".restore-*"       // a folder with the files of a backup
+	backupPart     = ".parley-backup-*" // an incomplete backup
+)
+
+// newScratch creates and locks a folder. The caller closes the returned file after removing the folder.
+func newScratch(in, pattern string) (path string, owner *os.File, err error) {
+	for {
+		if path, err = os.MkdirTemp(in, pattern); err != nil {
+			return "", nil, err
+		}
+		if owner, err = os.Open(path); errors.Is(err, fs.ErrNotExist) {
+			continue // another process removed it as a leftover
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		if own(owner, path) {
+			return path, owner, nil
+		}
+		owner.Close()
+	}
+}
+
+// newPart creates a file and locks it until it is closed.
+func newPart(in, pattern string) (*os.File, error) {
+	for {
+		f, err := os.CreateTemp(in, pattern) // mode 0600
+		if err != nil || own(f, f.Name()) {
+			return f, err
+		}
+		f.Close()
+	}
+}
+
+// own locks an open file or folder; false: another process removed it as a leftover. On file systems without locks there
+// are no leftovers.
+func own(f *os.File, path string) bool {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return false
+	}
+	opened, err := f.Stat()
+	named, gone := os.Stat(path)
+	return err == nil && gone == nil && os.SameFile(opened, named)
+}
+
+// removeLeftovers removes the files of dead processes from a folder, by name patterns.
+func removeLeftovers(in string, patterns ...string) error {
+	entries, err := os.ReadDir(in)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for leftovers: %w", err)
+	}
+	var errs []error
+	for _, entry := range entries {
+		for _, pattern := range patterns {
+			if match, _ := filepath.Match(pattern, entry.Name()); match { // the patterns are valid
+				errs = append(errs, removeLeftover(filepath.Join(in, entry.Name())))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeLeftover removes a file or a folder unless a process owns it.
+func removeLeftover(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return nil
+	}
+	return os.RemoveAll(path)
+}
+
+// removeLeftovers removes the files of dead backups and restores from the data directory.
+func (d Dir) removeLeftovers() error {
+	return errors.Join(removeLeftovers(string(d), backupScratch, restoreScratch), removeLeftovers(d.Backups(), backupPart))
+}
+
+func syncFolders(paths ...string) error {
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -144,10 +144,11 @@ func (l *Lock) Close() error {
 func (l *Lock) write(data []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.file.Truncate(0); err != nil {
-		return fmt.Errorf("write the lock file: %w", err)
+	err := l.file.Truncate(0)
+	if err == nil {
+		_, err = l.file.WriteAt(data, 0)
 	}
-	if _, err := l.file.WriteAt(data, 0); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the lock file: %w", err)
 	}
 	return nil

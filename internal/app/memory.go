@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"parley/internal/wait"
 )
 
 const (
@@ -78,51 +80,35 @@ func memoryLimit(root fs.FS) int64 {
 
 // gcPercent is the allowed garbage for a heap of this size, in percent.
 func gcPercent(live uint64) int {
-	if live == 0 {
-		return maxPercent
-	}
-	return int(min(max(spareHeap*100/live, minPercent), maxPercent))
+	return int(min(max(spareHeap*100/max(live, 1), minPercent), maxPercent))
 }
 
-// memoryTuner adapts the garbage collector to the heap, and returns memory to the system while the server is idle.
-type memoryTuner struct {
-	percent  int
-	setGC    func(percent int) int
-	release  func() // collect, and return what is free
-	lastSeen uint64 // bytes allocated, at the last tick
-	lastDone uint64 // … when memory was last returned
+// idleMemory says when to return memory to the system, by the bytes ever allocated.
+type idleMemory struct{ lastSeen, lastReturned uint64 }
+
+func (m *idleMemory) mustReturn(allocated uint64) bool {
+	idle := allocated-m.lastSeen < idleRate
+	m.lastSeen = allocated
+	if !idle || allocated-m.lastReturned < idleGarbage {
+		return false
+	}
+	m.lastReturned = allocated
+	return true
 }
 
-// tick gets the live heap and the bytes ever allocated.
-func (k *memoryTuner) tick(live, allocated uint64) {
-	if percent := gcPercent(live); k.setGC != nil && percent != k.percent {
-		k.percent = percent
-		k.setGC(percent)
-	}
-	idle := allocated-k.lastSeen < idleRate
-	k.lastSeen = allocated
-	if idle && allocated-k.lastDone >= idleGarbage {
-		k.release()
-		k.lastDone = allocated
-	}
-}
-
+// tuneMemory adapts the garbage collector to the heap, and returns memory to the system while the server is idle. GOGC overrides
+// the first.
 func tuneMemory(ctx context.Context) {
-	k := &memoryTuner{percent: maxPercent, setGC: debug.SetGCPercent, release: debug.FreeOSMemory}
-	if _, set := os.LookupEnv("GOGC"); set {
-		k.setGC = nil
-	} else {
-		debug.SetGCPercent(maxPercent)
-	}
+	_, fixed := os.LookupEnv("GOGC")
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
-	for ticker := time.NewTicker(memoryTick); ; {
-		select {
-		case <-ctx.Done():
-			ticker.Stop()
-			return
-		case <-ticker.C:
-			metrics.Read(samples)
-			k.tick(samples[0].Value.Uint64(), samples[1].Value.Uint64())
+	var idle idleMemory
+	for more := true; more; more = wait.Sleep(ctx, memoryTick) {
+		metrics.Read(samples)
+		if !fixed {
+			debug.SetGCPercent(gcPercent(samples[0].Value.Uint64()))
+		}
+		if idle.mustReturn(samples[1].Value.Uint64()) {
+			debug.FreeOSMemory()
 		}
 	}
 }

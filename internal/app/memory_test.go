@@ -37,7 +37,7 @@ func TestGCPercent(t *testing.T) {
 // TestMemoryIsReturnedWhenIdle: after a burst memory is returned once, not while it goes on, and not again for nothing.
 func TestMemoryIsReturnedWhenIdle(t *testing.T) {
 	released := 0
-	k := &memoryTuner{percent: 400, setGC: func(p int) int { return p }, release: func() { released++ }}
+	var idle idleMemory
 	for step, c := range []struct {
 		allocated uint64
 		want      int
@@ -47,7 +47,10 @@ func TestMemoryIsReturnedWhenIdle(t *testing.T) {
 		{302 << 20, 1}, {303 << 20, 1}, // little happened since
 		{305 << 20, 1}, {306 << 20, 2},
 	} {
-		if k.tick(20<<20, c.allocated); released != c.want {
+		if idle.mustReturn(c.allocated) {
+			released++
+		}
+		if released != c.want {
 			t.Fatalf("step %d: released %d times, want %d", step, released, c.want)
 		}
 	}

@@ -146,18 +146,11 @@ func (s *server) member() *sqldb.Member {
 	return s.node.Member()
 }
 
-// runJoins logs, each time this node became a member, what keeps nodes from working together.
-func (s *server) runJoins(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.joined:
-		}
-		for _, f := range append(s.examineAddresses(ctx), s.examineShared(ctx)...) {
-			if ctx.Err() == nil {
-				s.log.Error(f.Found, "remedy", f.Remedy)
-			}
+// logJoin logs, each time this node became a member, what keeps nodes from working together.
+func (s *server) logJoin(ctx context.Context) {
+	for _, f := range append(s.examineAddresses(ctx), s.examineShared(ctx)...) {
+		if ctx.Err() == nil {
+			s.log.Error(f.Found, "remedy", f.Remedy)
 		}
 	}
 }
@@ -212,18 +205,11 @@ func (s *server) examineShared(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{doctor.NotShared(apart)}
 }
 
-// runChanges reads what other nodes changed, until ctx ends.
-func (s *server) runChanges(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.changed:
-		}
-		if err := s.channelsChanged(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error("read what other nodes changed", "error", err)
-			time.AfterFunc(time.Second, func() { wait.Notify(s.changed) })
-		}
+// readChanges reads what other nodes changed.
+func (s *server) readChanges(ctx context.Context) {
+	if err := s.channelsChanged(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("read what other nodes changed", "error", err)
+		time.AfterFunc(time.Second, func() { wait.Notify(s.changed) })
 	}
 }
 
@@ -306,7 +292,7 @@ func (s *server) startNode(ctx context.Context) error {
 const ownTries = 3
 
 // checkOwnAddress returns an [cluster.AddressTaken] if another node answers at the address of this one. It asks for some seconds,
-// because a name may still lead to where this node was before. Without an answer, runJoins reports it.
+// because a name may still lead to where this node was before. Without an answer, logJoin reports it.
 func (s *server) checkOwnAddress(ctx context.Context) (err error) {
 	transport := probeTransport(s.nodeTLS)
 	for tries := range peerTries {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,9 +24,7 @@ type Offline struct {
 // OpenOffline opens the API on a data directory for a command. It creates what is missing and rejects a database of
 // another version.
 func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	dir := cfg.DataDir
 	if cfg.Database != "" {
 		return nil, &DataError{"No server runs on this data directory, and its data is in PostgreSQL. Start the server, or name a running one " +

@@ -60,29 +60,24 @@ func (s *server) attention(ctx context.Context) []doctor.Finding {
 
 // examineQuick runs the checks that need neither the network nor another program. It looks for damage for a time.
 func (s *server) examineQuick(ctx context.Context, damage time.Duration) []doctor.Finding {
-	var findings []doctor.Finding
+	var settings, clock []doctor.Finding
 	if s.cfg.SettingsFrom != nil {
-		findings = append(findings, s.cfg.SettingsFrom.Look())
+		settings = []doctor.Finding{s.cfg.SettingsFrom.Look()}
+	}
+	if ahead, known := s.gateway.ClockAhead(); known {
+		clock = []doctor.Finding{doctor.Clock(ahead)}
 	}
 	channels := s.gateway.Channels()
-	findings = append(findings, doctor.Directory(string(s.cfg.DataDir))...)
-	findings = append(findings, s.cfg.examineData(ctx, s.data, channels, true, damage)...)
-	findings = append(findings, doctor.WhatsApp(channels, s.whatsapp.clientDate(), time.Now())...)
-	findings = append(findings, doctor.Restricted(channels, s.gateway.RestrictedUntil)...)
-	if ahead, known := s.gateway.ClockAhead(); known {
-		findings = append(findings, doctor.Clock(ahead))
-	}
-	findings = append(findings, s.examineReady(ctx), s.reach().Look())
-	findings = append(findings, doctor.Private(s.cfg.AllowPrivate, s.cfg.AllowPrivateCallers)...)
-	return append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
+	return slices.Concat(settings, doctor.Directory(string(s.cfg.DataDir)), s.cfg.examineData(ctx, s.data, channels, true, damage),
+		doctor.WhatsApp(channels, s.whatsapp.clientDate(), time.Now()), doctor.Restricted(channels, s.gateway.RestrictedUntil),
+		clock, []doctor.Finding{s.examineReady(ctx), s.reach().Look()},
+		doctor.Private(s.cfg.AllowPrivate, s.cfg.AllowPrivateCallers), doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy))
 }
 
 // examineSlow runs the checks that reach something outside of this process.
 func (s *server) examineSlow(ctx context.Context) []doctor.Finding {
-	findings := doctor.WhatsAppReach(ctx, s.gateway.Channels(), s.cfg.ReachWhatsApp)
-	findings = append(findings, s.cfg.examineMedia(ctx, s.media)...)
-	findings = append(findings, s.examineNodes(ctx)...)
-	return append(findings, doctor.FFmpeg(ctx))
+	return slices.Concat(doctor.WhatsAppReach(ctx, s.gateway.Channels(), s.cfg.ReachWhatsApp), s.cfg.examineMedia(ctx, s.media),
+		s.examineNodes(ctx), []doctor.Finding{doctor.FFmpeg(ctx)})
 }
 
 // slowChecksLife is how long the findings of slow checks are used.
@@ -112,17 +107,10 @@ func (c *slowChecks) load() []doctor.Finding {
 	return slices.Clone(c.findings)
 }
 
-// runSlowChecks runs the slow checks when they are wanted, until the server stops.
-func (s *server) runSlowChecks(ctx context.Context) {
-	for {
-		select {
-		case <-s.slow.wake:
-			if found := s.examineSlow(ctx); ctx.Err() == nil {
-				s.slow.store(found)
-			}
-		case <-ctx.Done():
-			return
-		}
+// repeatSlowChecks runs the slow checks when they are wanted.
+func (s *server) repeatSlowChecks(ctx context.Context) {
+	if found := s.examineSlow(ctx); ctx.Err() == nil {
+		s.slow.store(found)
 	}
 }
 
@@ -154,11 +142,10 @@ func (c Config) examineData(
 		return append(findings, doctor.Broken(err))
 	}
 	webhooks, err := doctor.Webhooks(ctx, data.Store, now)
-	findings = append(append(findings, attacks...), webhooks...)
 	if err != nil {
-		findings = append(findings, doctor.Broken(err))
+		webhooks = []doctor.Finding{doctor.Broken(err)}
 	}
-	return findings
+	return slices.Concat(findings, attacks, webhooks)
 }
 
 // ExamineOffline checks a data directory without a server. It changes nothing; a database of another version is only

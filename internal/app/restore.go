@@ -227,9 +227,9 @@ func localActor() store.Actor {
 }
 
 func tokenIDs(tokens []parley.Token) []parley.TokenID {
-	ids := []parley.TokenID{}
-	for _, t := range tokens {
-		ids = append(ids, t.ID)
+	ids := make([]parley.TokenID, len(tokens))
+	for i, t := range tokens {
+		ids[i] = t.ID
 	}
 	return ids
 }

@@ -121,7 +121,7 @@ func (d Dir) recoverRestore(log *slog.Logger) error {
 
 // checkRestored rejects a directory with an interrupted restore: files may be missing.
 func (d Dir) checkRestored() error {
-	if _, err := os.Stat(d.replacing()); err != nil {
+	if !exists(d.replacing()) {
 		return nil
 	}
 	return configErrorf("A restore of %s was interrupted. Start the server, which finishes it, or restore again.", d)

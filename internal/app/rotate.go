@@ -123,10 +123,7 @@ func sealedContext(what store.Sealed, owner string) string {
 // PrepareSecret adds a new key to the file. Nodes with the file can read what it encrypts, and do not use it yet.
 func PrepareSecret(ctx context.Context, c Config) error {
 	keyring, stored, _, err := c.openCluster(ctx)
-	if err == nil {
-		err = c.checkKeyFile(stored)
-	}
-	if err != nil {
+	if err := cmp.Or(err, c.checkKeyFile(stored)); err != nil {
 		return err
 	}
 	if keyring.Len() > 1 {
@@ -143,10 +140,7 @@ func PrepareSecret(ctx context.Context, c Config) error {
 // ActivateSecret makes the new key the one that encrypts.
 func ActivateSecret(ctx context.Context, c Config) error {
 	keyring, stored, nodes, err := c.openCluster(ctx)
-	if err == nil {
-		err = c.checkKeyFile(stored)
-	}
-	if err != nil {
+	if err := cmp.Or(err, c.checkKeyFile(stored)); err != nil {
 		return err
 	}
 	if keyring.Len() == 1 {
