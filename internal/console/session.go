@@ -128,19 +128,12 @@ func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 
 // askFirst responds to a link of somebody else: a link that came from a stranger must not end the own session unasked.
 func askFirst(w http.ResponseWriter, link parley.Ticket) {
-	var answer struct {
-		Message string `json:"message"`
-		Code    string `json:"code"`
-		Data    struct {
-			Name string      `json:"name"`
-			Role parley.Role `json:"role"`
-		} `json:"data"`
-	}
-	answer.Message, answer.Code = "You are signed in already. Send replace: true to end that session and use this link.", "signed_in"
-	answer.Data.Name, answer.Data.Role = link.Name, link.Role
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusConflict)
-	json.NewEncoder(w).Encode(answer) // the only error is a closed connection
+	json.NewEncoder(w).Encode(map[string]any{ // the only error is a closed connection
+		"message": "You are signed in already. Send replace: true to end that session and use this link.",
+		"code":    "signed_in", "data": map[string]any{"name": link.Name, "role": link.Role},
+	})
 }
 
 // signIn exchanges the ticket of a link for a session. Without consent to replace the own session, it returns the link of

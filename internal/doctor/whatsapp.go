@@ -71,14 +71,8 @@ func ClientDate() time.Time {
 
 func clientDate(info *debug.BuildInfo) time.Time {
 	for _, m := range info.Deps {
-		if m.Path != "go.mau.fi/whatsmeow" {
-			continue
-		}
-		digits := commitTime.FindStringSubmatch(m.Version)
-		if digits == nil {
-			break
-		}
-		if made, err := time.Parse("20060102150405", digits[1]); err == nil {
+		if digits := commitTime.FindStringSubmatch(m.Version); m.Path == "go.mau.fi/whatsmeow" && digits != nil {
+			made, _ := time.Parse("20060102150405", digits[1]) // zero if it is no time
 			return made
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -92,18 +94,25 @@ func (a *Authority) ByID(ctx context.Context, id parley.TokenID) (parley.Token, 
 		return e.token, nil
 	}
 	generation := a.ids.generation()
+	t, err := a.read(ctx, id, time.Now())
+	if err != nil {
+		return parley.Token{}, err
+	}
+	a.ids.add(string(id), newEntry(t), generation)
+	return t, nil
+}
+
+// read returns a token that the store lists, if it is valid.
+func (a *Authority) read(ctx context.Context, id parley.TokenID, now time.Time) (parley.Token, error) {
 	t, err := a.store.Token(ctx, id)
 	switch {
-	case errors.Is(err, parley.ErrNotFound):
+	case errors.Is(err, parley.ErrNotFound), err == nil && !t.RevokedAt.IsZero():
 		return parley.Token{}, errNotValid(ErrSigned)
 	case err != nil:
 		return parley.Token{}, errUnchecked(err)
-	case !t.RevokedAt.IsZero():
-		return parley.Token{}, errNotValid(ErrSigned)
-	case !t.Active(time.Now()):
+	case !t.Active(now):
 		return parley.Token{}, errExpired
 	}
-	a.ids.add(string(id), newEntry(t), generation)
 	return t, nil
 }
 
@@ -127,18 +136,14 @@ func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parle
 	case err != nil:
 		return parley.Token{}, errNotValid(nil)
 	}
-	t, err := a.store.Token(ctx, parley.TokenID(c.ID))
+	t, err := a.read(ctx, parley.TokenID(c.ID), now)
 	switch {
-	case errors.Is(err, parley.ErrNotFound):
-		return parley.Token{}, errNotValid(ErrSigned)
 	case err != nil:
-		return parley.Token{}, errUnchecked(err)
+		return parley.Token{}, err
 	case t.SignedBy != parsed.Header["kid"]: // an old key that leaked must not forge newer tokens
 		return parley.Token{}, errNotValid(ErrSigned)
-	case t.Kind != c.Kind || t.Channel != c.Channel || t.Subject() != c.Subject || !t.RevokedAt.IsZero():
+	case t.Kind != c.Kind || t.Channel != c.Channel || t.Subject() != c.Subject:
 		return parley.Token{}, errNotValid(ErrSigned)
-	case !t.Active(now):
-		return parley.Token{}, errExpired
 	case t.Dev && !a.dev:
 		return parley.Token{}, errDev
 	}
@@ -181,4 +186,65 @@ func (a *Authority) touch(ctx context.Context, e *entry, now time.Time, who func
 	a.touches.Go(func() {
 		_ = a.store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTokenUse(ctx, id, use) })
 	})
+}
+
+// maxCached bounds the cache: 10,000 tokens take about 8 MB.
+const maxCached = 10_000
+
+// cache holds valid tokens by their whole text. The map's hash is seeded and its comparison complete, so collisions
+// cannot be forged.
+type cache struct {
+	mu      sync.RWMutex
+	entries map[string]*entry
+	cleared uint64 // counts the calls of clear
+}
+
+type entry struct {
+	token   parley.Token
+	touched atomic.Int64 // when "last used" was last written, in Unix milliseconds
+}
+
+func newEntry(t parley.Token) *entry {
+	e := &entry{token: t}
+	if !t.LastUsedAt.IsZero() {
+		e.touched.Store(t.LastUsedAt.UnixMilli())
+	}
+	return e
+}
+
+func (c *cache) get(raw string) *entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.entries[raw]
+}
+
+// generation must be read before the store is queried, for add.
+func (c *cache) generation() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.cleared
+}
+
+// add caches a token unless the cache was cleared since generation: it may have been revoked in between. A full cache
+// evicts some other token.
+func (c *cache) add(raw string, e *entry, generation uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cleared != generation {
+		return
+	}
+	if len(c.entries) >= maxCached {
+		for other := range c.entries {
+			delete(c.entries, other)
+			break
+		}
+	}
+	c.entries[raw] = e
+}
+
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cleared++
+	clear(c.entries)
 }
