@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"parley"
@@ -93,12 +94,7 @@ func (c *Console) audit(
 	})
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 	err := c.checkOrigin(hr)

@@ -167,6 +167,7 @@ const (
 
 func (s Source) writeDeliveries(ctx context.Context, b *strings.Builder) error {
 	all := deliveries{ByState: map[string]int64{}, LastFailures: []failure{}}
+	var failed []parley.Delivery
 	var errs []error
 	for _, state := range []parley.DeliveryState{parley.DeliveryWaiting, parley.DeliveryDone, parley.DeliveryFailed} {
 		page := parley.Page{Limit: lookedAt}
@@ -175,14 +176,12 @@ func (s Source) writeDeliveries(ctx context.Context, b *strings.Builder) error {
 		}
 		newest, total, err := s.Store.Deliveries(ctx, parley.DeliveryQuery{State: &state}, page)
 		all.ByState[state.String()], errs = total, append(errs, err)
-		for _, d := range newest {
-			if d.Problem != "" {
-				all.LastFailures = append(all.LastFailures, toFailure(d))
-			}
-		}
+		failed = append(failed, slices.DeleteFunc(newest, func(d parley.Delivery) bool { return d.Problem == "" })...)
 	}
-	slices.SortStableFunc(all.LastFailures, func(x, y failure) int { return y.when().Compare(x.when()) })
-	all.LastFailures = all.LastFailures[:min(len(all.LastFailures), lastFailures)]
+	slices.SortStableFunc(failed, func(x, y parley.Delivery) int { return y.TriedAt.Compare(x.TriedAt) })
+	for _, d := range failed[:min(len(failed), lastFailures)] {
+		all.LastFailures = append(all.LastFailures, toFailure(d))
+	}
 	return errors.Join(writeJSON(b, all), errors.Join(errs...))
 }
 
@@ -195,13 +194,6 @@ func toFailure(d parley.Delivery) failure {
 		f.Host = toHost(d.URL)
 	}
 	return f
-}
-
-func (f failure) when() time.Time {
-	if f.At == nil {
-		return time.Time{}
-	}
-	return *f.At
 }
 
 // kinds match the first word of a problem. The rest is for the owner of the address.

@@ -88,10 +88,10 @@ func FreeDisk(path string) int64 {
 // Media reports whether the storage of files outside the data directory can be used. failed is why not; its text is a
 // sentence.
 func Media(where, endpoint string, failed error) Finding {
-	if failed != nil {
+	switch {
+	case failed != nil:
 		return Finding{Check: "media", Level: Problem, Found: "files cannot be stored in " + where + ": " + failed.Error()}
-	}
-	if IsUnencrypted(endpoint) {
+	case IsUnencrypted(endpoint):
 		return Finding{Check: "media", Level: Warning, Found: "files are in " + where + ", and reach it unencrypted",
 			Remedy: "set --media-endpoint to an https address"}
 	}
@@ -100,14 +100,13 @@ func Media(where, endpoint string, failed error) Finding {
 
 // FilesDisk checks the free space of the directory of files, below the least of which none is stored.
 func FilesDisk(free, least int64) []Finding {
-	const remedy = "make room on the disk, or lower --media-min-free-mib"
+	f := Finding{Check: "media", Level: Warning, Code: "files_low", Remedy: "make room on the disk, or lower --media-min-free-mib",
+		Found: "the disk of files has " + Size(free) + " left: below " + Size(least) + " no file is accepted or fetched"}
 	switch {
+	case free >= 2*least:
+		return nil
 	case free < least:
-		return []Finding{{Check: "media", Level: Problem, Code: "files_full", Remedy: remedy,
-			Found: "the disk of files has " + Size(free) + " left: below " + Size(least) + " no file is accepted or fetched"}}
-	case free < 2*least:
-		return []Finding{{Check: "media", Level: Warning, Code: "files_low", Remedy: remedy,
-			Found: "the disk of files has " + Size(free) + " left: below " + Size(least) + " no file is accepted or fetched"}}
+		f.Level, f.Code = Problem, "files_full"
 	}
-	return nil
+	return []Finding{f}
 }

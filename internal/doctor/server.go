@@ -65,18 +65,19 @@ func (r Reach) Look() Finding { return r.look("listens") }
 func (r Reach) WouldReach() Finding { return r.look("would listen") }
 
 func (r Reach) look(verb string) Finding {
-	listen := r.Listen
+	f := Finding{Check: "exposure", Level: Fine, Found: verb + " on " + r.Listen}
 	switch {
 	case r.UntrustedProxy:
-		return Finding{Check: "exposure", Level: Warning, Found: "listens on " + listen +
-			", and requests come through a proxy on this machine that is not trusted: all its callers share one address",
-			Remedy: "set --behind-proxy, or add 127.0.0.1/32 to --trusted-proxies"}
+		f.Level, f.Remedy = Warning, "set --behind-proxy, or add 127.0.0.1/32 to --trusted-proxies"
+		f.Found += ", and requests come through a proxy on this machine that is not trusted: all its callers share one address"
 	case r.TLS:
-		return Finding{Check: "exposure", Level: Fine, Found: verb + " on " + listen + " with TLS"}
+		f.Found += " with TLS"
 	case r.BehindProxy:
-		return Finding{Check: "exposure", Level: Fine, Found: verb + " on " + listen + " without TLS: a proxy must be in front"}
+		f.Found += " without TLS: a proxy must be in front"
+	default:
+		f.Found += ", this machine alone"
 	}
-	return Finding{Check: "exposure", Level: Fine, Found: verb + " on " + listen + ", this machine alone"}
+	return f
 }
 
 // Private reports the private addresses that webhooks and alerts may reach, and those that any token may name.
@@ -128,40 +129,34 @@ func IsLoopback(host string) bool {
 func FFmpeg(ctx context.Context) Finding {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cmd := confine.Command(ctx, confine.Limits{}, "ffmpeg", "-hide_banner", "-version")
-	out, err := cmd.Output()
-	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == confine.Failed {
-		reason := strings.TrimSpace(string(ended.Stderr))
-		return Finding{Check: "ffmpeg", Level: Warning,
-			Found:  "cannot be run with limits, so voice messages must be ogg/opus already: " + reason,
-			Remedy: "allow seccomp filters to this process"}
-	}
-	if errors.Is(err, exec.ErrNotFound) {
-		return Finding{Check: "ffmpeg", Level: Fine, Found: "not found: voice messages must be ogg/opus already",
-			Remedy: "install ffmpeg"} // a hint: it is optional
-	}
-	if err != nil {
-		return Finding{Check: "ffmpeg", Level: Warning, Found: "does not run, so voice messages must be ogg/opus already: " + err.Error(),
-			Remedy: "install ffmpeg from a package of your system: a confined one finds its libraries there"}
-	}
-	fields := strings.Fields(string(out)) // ffmpeg version 7.1 …
+	out, err := confine.Command(ctx, confine.Limits{}, "ffmpeg", "-hide_banner", "-version").Output()
 	release := "of unknown version"
-	if len(fields) > 2 {
+	if fields := strings.Fields(string(out)); len(fields) > 2 { // ffmpeg version 7.1 …
 		release = fields[2]
 	}
-	if !strings.Contains(string(out), "--enable-libopus") {
-		return Finding{Check: "ffmpeg", Level: Warning, Found: release + " without libopus: voice messages must be ogg/opus already",
-			Remedy: "install an ffmpeg with libopus"}
+	f := Finding{Check: "ffmpeg", Level: Warning}
+	ended, _ := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ended != nil && ended.ExitCode() == confine.Failed:
+		f.Found = "cannot be run with limits, so voice messages must be ogg/opus already: " + strings.TrimSpace(string(ended.Stderr))
+		f.Remedy = "allow seccomp filters to this process"
+	case errors.Is(err, exec.ErrNotFound): // a hint: it is optional
+		f.Level, f.Found, f.Remedy = Fine, "not found: voice messages must be ogg/opus already", "install ffmpeg"
+	case err != nil:
+		f.Found = "does not run, so voice messages must be ogg/opus already: " + err.Error()
+		f.Remedy = "install ffmpeg from a package of your system: a confined one finds its libraries there"
+	case !strings.Contains(string(out), "--enable-libopus"):
+		f.Found, f.Remedy = release+" without libopus: voice messages must be ogg/opus already", "install an ffmpeg with libopus"
+	case !confine.Available:
+		f.Found = release + ", libopus: voice in any format. On this system it reads the files of callers without limits on memory, CPU, " +
+			"files and network"
+		f.Remedy = "run parley on Linux, or without ffmpeg"
+	case !confine.HidesFiles():
+		f.Found = release + ", libopus: voice in any format. This kernel lacks Landlock, so an audio file that takes ffmpeg over could " +
+			"read secret.key and the database"
+		f.Remedy = "use Linux 5.13 or later with Landlock on, or run parley without ffmpeg"
+	default:
+		f.Level, f.Found = Fine, release+", libopus: voice in any format"
 	}
-	if !confine.Available {
-		return Finding{Check: "ffmpeg", Level: Warning,
-			Found: release + ", libopus: voice in any format. On this system it reads the files of callers without " +
-				"limits on memory, CPU, files and network", Remedy: "run parley on Linux, or without ffmpeg"}
-	}
-	if !confine.HidesFiles() {
-		return Finding{Check: "ffmpeg", Level: Warning,
-			Found: release + ", libopus: voice in any format. This kernel lacks Landlock, so an audio file that takes ffmpeg over " +
-				"could read secret.key and the database", Remedy: "use Linux 5.13 or later with Landlock on, or run parley without ffmpeg"}
-	}
-	return Finding{Check: "ffmpeg", Level: Fine, Found: release + ", libopus: voice in any format"}
+	return f
 }

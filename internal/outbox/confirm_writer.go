@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -82,15 +83,12 @@ func (c *confirmWriter) flush(ctx context.Context) error {
 		round := c.round
 		c.mu.Unlock()
 		wait.Notify(c.hurry)
-		var err error
 		select {
 		case <-round:
+			c.mu.Lock()
 		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		c.mu.Lock()
-		if err != nil {
-			return err
+			c.mu.Lock()
+			return ctx.Err()
 		}
 	}
 	return nil
@@ -116,10 +114,8 @@ func (c *confirmWriter) run(ctx context.Context) {
 
 // sleep waits for a time, for a flush or for the end of ctx.
 func (c *confirmWriter) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-c.hurry:
 		wait.Notify(c.hurry) // for the next sleep before the same write
 	case <-ctx.Done():
@@ -143,10 +139,8 @@ func (c *confirmWriter) persist(ctx context.Context, seqs []int64, took []time.D
 		}
 	}
 	return c.config.Store.Tx(ctx, func(tx *store.Tx) error {
-		if err := tx.ConfirmMessages(ctx, c.config.Channel, seqs, c.config.Now()); err != nil {
-			return err
-		}
-		return parley.IgnoreNotFound(tx.CountSendTimes(ctx, c.config.Channel, took))
+		return errors.Join(tx.ConfirmMessages(ctx, c.config.Channel, seqs, c.config.Now()),
+			parley.IgnoreNotFound(tx.CountSendTimes(ctx, c.config.Channel, took)))
 	})
 }
 

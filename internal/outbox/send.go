@@ -248,10 +248,9 @@ func (w *Worker) storeBurst(ctx context.Context, b *burst, confirmed []int64, to
 	var removed []parley.Media
 	err := w.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		removed = removed[:0]
-		if err := tx.ConfirmMessages(ctx, w.config.Channel, confirmed, now); err != nil {
-			return err
-		}
-		if err := parley.IgnoreNotFound(tx.CountSendTimes(ctx, w.config.Channel, took)); err != nil {
+		err := errors.Join(tx.ConfirmMessages(ctx, w.config.Channel, confirmed, now),
+			parley.IgnoreNotFound(tx.CountSendTimes(ctx, w.config.Channel, took)))
+		if err != nil {
 			return err
 		}
 		for i, m := range b.messages {

@@ -68,7 +68,7 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 		}
 		f.contact = parley.NewContactID(f.To)
 	}
-	return n.write(ctx, "add fault", func(tx *sqldb.Tx) (err error) {
+	return w.write(ctx, "add fault", func(tx *sqldb.Tx) (err error) {
 		f.id, err = tx.Insert(`INSERT INTO faults (world, fault, times, contact, kind, reason) VALUES ($1, $2, $3, $4, $5, $6)`,
 			w.id.Load(), string(f.Fault), f.Times, string(f.contact), string(f.Kind), f.Reason)
 		tx.OnCommit(func() {

@@ -288,12 +288,9 @@ func (n *Network) Chat(
 	if before == "" {
 		last = math.MaxInt64
 	}
-	var row int64
-	if group != "" {
-		var ok bool
-		if row, ok = groupRow(group); !ok {
-			return ChatPage{}, nil
-		}
+	row, ok := groupRow(group)
+	if group != "" && !ok {
+		return ChatPage{}, nil
 	}
 	return n.chat(ctx, p, row, last, limit)
 }

@@ -143,14 +143,6 @@ func (n *Network) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 	return err
 }
 
-// write runs do in a transaction. what begins the error.
-func (n *Network) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
-	if err := n.db.Write(ctx, do); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
-}
-
 // Reset gives a channel a new world with the same number: paired, with its two phones, their group and no faults. The rows
 // of the old world are purged in batches.
 func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {

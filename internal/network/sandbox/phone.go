@@ -143,10 +143,8 @@ func (w *world) phone(tx *sqldb.Tx, number string) (*phone, error) {
 		if err := tx.QueryRow(`SELECT id FROM worlds WHERE channel = $1`, []any{string(w.code)}, &world); err != nil {
 			return nil, err
 		}
-		if p, err = queryPhone(tx.Conn, `world = $1 AND number = $2`, world, number); errors.Is(err, sql.ErrNoRows) {
-			if p, err = createPhone(tx, world, number); err == nil && p.id == 0 {
-				p, err = queryPhone(tx.Conn, `world = $1 AND number = $2`, world, number)
-			}
+		if p, err = createPhone(tx, world, number); err == nil && p.id == 0 { // another node was faster, or a reset
+			p, err = queryPhone(tx.Conn, `world = $1 AND number = $2`, world, number)
 		}
 	}
 	return w.current(p), err

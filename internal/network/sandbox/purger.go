@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/store/sqldb"
+	"parley/internal/wait"
 )
 
 const (
@@ -76,7 +76,7 @@ func (n *Network) runPurger(ctx context.Context) {
 
 func (n *Network) logPurge(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errPurging) {
-		n.log.LogAttrs(ctx, slog.LevelError, "sandbox: purge", slog.Any("error", err))
+		n.log.Error("sandbox: purge", "error", err)
 	}
 }
 
@@ -122,12 +122,8 @@ func (n *Network) writeBatch(ctx context.Context, do func(*sqldb.Tx) error) erro
 	if err != nil {
 		return err
 	}
-	select {
-	case <-time.After((purgeShare - 1) * time.Since(began)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	wait.Sleep(ctx, (purgeShare-1)*time.Since(began))
+	return ctx.Err()
 }
 
 var errPurging = errors.New("another node purges now")

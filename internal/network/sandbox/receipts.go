@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -346,8 +345,7 @@ func (s *session) givesUp(j *job, err error) bool {
 	if j.failures < maxFailures || !errors.Is(err, parley.ErrNotFound) {
 		return false
 	}
-	s.world.net.log.LogAttrs(s.ctx, slog.LevelWarn, "sandbox: gave up reporting a message that the gateway does not know",
-		slog.String("channel", string(s.world.code)))
+	s.world.net.log.Warn("sandbox: gave up reporting a message that the gateway does not know", "channel", s.world.code)
 	j.failures = aloneAfter // the next one gets its own time
 	return true
 }

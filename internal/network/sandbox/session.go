@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,8 +219,7 @@ func (s *session) logError(what string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the session is being closed
 	}
-	s.world.net.log.LogAttrs(context.Background(), slog.LevelError, "sandbox: "+what,
-		slog.String("channel", string(s.world.code)), slog.Any("error", err))
+	s.world.net.log.Error("sandbox: "+what, "channel", s.world.code, "error", err)
 }
 
 // earlier returns the earlier of two times; a zero one is never.

@@ -62,7 +62,7 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 	}
 	w = &world{net: n, code: code, soon: make(chan struct{}, 1), now: make(chan struct{}, 1)}
 	w.clear()
-	err := n.write(ctx, "sandbox channel "+string(code), func(tx *sqldb.Tx) error {
+	err := w.write(ctx, "sandbox channel "+string(code), func(tx *sqldb.Tx) error {
 		if err := w.load(tx); err != nil {
 			return err
 		}
@@ -296,21 +296,16 @@ func (n *Network) refresh(ctx context.Context, code parley.ChannelCode) error {
 	err := w.write(ctx, "sandbox channel "+string(code), func(tx *sqldb.Tx) error {
 		var id int64
 		err := tx.QueryRow(`SELECT id FROM worlds WHERE channel = $1`, []any{string(code)}, &id)
-		replaced = errors.Is(err, sql.ErrNoRows) || id != w.id.Load()
-		if err != nil || replaced {
-			return ignoreMissing(err)
+		if replaced = errors.Is(err, sql.ErrNoRows) || err == nil && id != w.id.Load(); replaced {
+			return nil
 		}
-		return w.load(tx)
+		if err == nil {
+			err = w.load(tx)
+		}
+		return err
 	})
 	if replaced {
 		n.unload(w)
-	}
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
 	}
 	return err
 }

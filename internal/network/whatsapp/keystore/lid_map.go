@@ -42,10 +42,7 @@ func (d *device) counterpart(ctx context.Context, of types.JID, k kind, server s
 	user := is.value
 	if !known {
 		mark := d.s.cache.version(at)
-		query := lidOfNumber
-		if k == numberKind {
-			query = numberOfLID
-		}
+		query := map[kind]string{lidKind: lidOfNumber, numberKind: numberOfLID}[k]
 		if _, err := readRow(d.s.db.Read(ctx), "find a contact's other address", query, []any{d.id, of.User}, &user); err != nil {
 			return types.EmptyJID, err
 		}
