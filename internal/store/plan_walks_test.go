@@ -113,6 +113,10 @@ var walks = []struct {
 	{"media_fetch", "UPDATE media_fetch SET chat = $2", merging, ""},
 	{"upload", "AND used = 0", "a channel may have so many unused uploads", ""},
 
+	// What a network calls things.
+	{"remote_contact", "inbound_at > 0 ORDER BY name, contact LIMIT $2", limited, ""},
+	{"remote_contact", "SELECT count(*) FROM remote_contact", "the total of a list that a caller asked for", ""},
+
 	// One-time passwords.
 	{"otp_code", "ORDER BY expires_at", limited, ""},
 	{"otp_code", "expires_at > $2 AND expires_at <= $3 AND status = 0", "codes that expired since the last look", ""},

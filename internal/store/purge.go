@@ -216,7 +216,9 @@ func purges(successor int64) []purge {
 	all := []purge{
 		removal("chat", "id"), removal("alias", "(channel, contact)"), removal("idempotency", "(scope, key)"),
 		removal("upload", "id"), removal("stored_hour", "(channel, chat, hour)"),
-		removal("request_log", "(channel, seq)"),
+		removal("request_log", "(channel, seq)"), removal("remote_attempt", "(channel, message)"),
+		removal("remote_message", "(channel, remote)"), removal("remote_contact", "(channel, contact)"),
+		removal("remote_file", "(channel, sha256)"),
 		events, deliveries,
 		removal("counter_minute", "(channel, minute, what, webhook)"), removal("counter_hour", "(channel, hour, what, webhook)"),
 	}

@@ -50,6 +50,7 @@ func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 		{"uploads", uploadTests},
 		{"stored files", fileTests},
 		{"counters", counterTests},
+		{"remote", remoteTests},
 		{"the rest", restTests},
 	} {
 		if len(only) > 0 && !slices.Contains(only, group.name) {

@@ -1,0 +1,107 @@
+package store_test
+
+import (
+	"time"
+
+	"parley"
+	"parley/internal/store"
+)
+
+var remoteTests = map[string]func(*env){
+	"a message has an attempt until its outcome is known": func(e *env) {
+		send := func() store.RemoteSend {
+			s, err := e.store.RemoteSend(e.Context(), main, "A1")
+			e.must(err)
+			return s
+		}
+		e.same("before", send(), store.RemoteSend{})
+		for _, at := range []time.Time{start, start.Add(time.Minute)} { // again replaces
+			e.tx(func(tx *store.Tx) error { return tx.BeginRemoteSend(e.Context(), main, "A1", ann, at) })
+			e.same("attempt", send(), store.RemoteSend{AttemptAt: at})
+		}
+		to, err := e.store.RemoteAttempt(e.Context(), main, "A1")
+		e.must(err)
+		e.same("contact", to, ann)
+		end := func(remote string) (copies int) {
+			e.tx(func(tx *store.Tx) (err error) {
+				copies, err = tx.EndRemoteSend(e.Context(), main, "A1", ann, remote)
+				return err
+			})
+			return copies
+		}
+		end("")
+		e.same("after a refusal", send(), store.RemoteSend{})
+		e.same("copies", []int{end("wamid.1"), end("wamid.1"), end("wamid.2")}, []int{1, 1, 2})
+		e.same("after the response", send(), store.RemoteSend{Remote: "wamid.1"})
+		m, err := e.store.RemoteMessage(e.Context(), main, "wamid.2")
+		e.must(err)
+		e.same("message", m, store.RemoteMessage{ID: "A1", Contact: ann, FromMe: true})
+		if _, err := e.store.RemoteMessage(e.Context(), other, "wamid.2"); err != parley.ErrNotFound {
+			e.Errorf("on another channel: %v", err)
+		}
+	},
+
+	"a user whose number becomes known is one contact": func(e *env) {
+		hidden := parley.ContactID("01234567890123456789@c.us")
+		inbound := func(c store.RemoteContact) {
+			e.tx(func(tx *store.Tx) error {
+				return tx.AddRemoteInbound(e.Context(), main, parley.MessageID("WA"+c.Inbound), c)
+			})
+		}
+		inbound(store.RemoteContact{Contact: hidden, UserID: "ID.1", Name: "Ann", Inbound: "1", InboundAt: start})
+		c, err := e.store.RemoteUser(e.Context(), main, "ID.1")
+		e.must(err)
+		e.same("hidden", c.Contact, hidden)
+		inbound(store.RemoteContact{Contact: ann, UserID: "ID.1", Name: "Ann", Username: "ann", Inbound: "3", InboundAt: start.Add(time.Hour)})
+		inbound(store.RemoteContact{Contact: ann, Inbound: "2", InboundAt: start}) // late
+		want := store.RemoteContact{Contact: ann, UserID: "ID.1", Name: "Ann", Username: "ann", Inbound: "3", InboundAt: start.Add(time.Hour)}
+		c, err = e.store.RemoteUser(e.Context(), main, "ID.1")
+		e.must(err)
+		e.same("known", c, want)
+		all, total, err := e.store.RemoteContacts(e.Context(), main, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("all", all, []store.RemoteContact{want})
+		e.same("total", total, int64(1))
+
+		e.tx(func(tx *store.Tx) error { return tx.SetRemoteAbsent(e.Context(), main, bob, start) })
+		c, err = e.store.RemoteContact(e.Context(), main, bob)
+		e.must(err)
+		e.same("absent", c, store.RemoteContact{Contact: bob, AbsentAt: start})
+		inbound(store.RemoteContact{Contact: bob, Inbound: "4", InboundAt: start})
+		c, err = e.store.RemoteContact(e.Context(), main, bob)
+		e.must(err)
+		e.same("here", c.AbsentAt, time.Time{})
+	},
+
+	"what a network says is deleted with the channel": func(e *env) {
+		sum := make([]byte, 32)
+		e.tx(func(tx *store.Tx) error { return tx.SetRemoteFile(e.Context(), main, sum, "1", start) })
+		e.tx(func(tx *store.Tx) error { return tx.SetRemoteFile(e.Context(), main, sum, "2", start.Add(time.Hour)) })
+		file := func(at time.Time) string {
+			remote, err := e.store.RemoteFile(e.Context(), main, sum, at)
+			e.must(err)
+			return remote
+		}
+		e.same("file", []string{file(start), file(start.Add(time.Hour))}, []string{"2", ""})
+		e.tx(func(tx *store.Tx) error {
+			if err := tx.BeginRemoteSend(e.Context(), main, "A1", ann, start); err != nil {
+				return err
+			}
+			return tx.AddRemoteInbound(e.Context(), main, "WA1", store.RemoteContact{Contact: ann, UserID: "ID.1", Inbound: "1", InboundAt: start})
+		})
+		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+		e.purge()
+		e.channel(main)
+		e.same("file", file(start), "")
+		s, err := e.store.RemoteSend(e.Context(), main, "A1")
+		e.must(err)
+		e.same("attempt", s, store.RemoteSend{})
+		for _, err := range []error{
+			second(e.store.RemoteMessage(e.Context(), main, "1")), second(e.store.RemoteContact(e.Context(), main, ann)),
+		} {
+			if err != parley.ErrNotFound {
+				e.Errorf("after the deletion: %v", err)
+			}
+		}
+	},
+}
