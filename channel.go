@@ -15,7 +15,8 @@ type NetworkName string
 
 const (
 	Sandbox  NetworkName = "sandbox"  // built in, with simulated phones
-	WhatsApp NetworkName = "whatsapp" // the real one
+	WhatsApp NetworkName = "whatsapp" // the real one, as a linked device
+	Cloud    NetworkName = "cloud"    // the real one, by Meta's official API
 )
 
 // Channel is an account on a chat network.
@@ -107,10 +108,36 @@ type ChannelSettings struct {
 	AllowOnly []ContactID `json:"allow_only,omitempty"`
 	// ClockAhead is how far the clock of a sandbox channel was moved, to test expiry without waiting.
 	ClockAhead Duration `json:"clock_ahead,omitzero"`
+	// Cloud are settings of a channel on the official network; nil: the defaults.
+	Cloud *CloudSettings `json:"cloud,omitempty"`
 	// ArchiveOf is the channel whose sandbox history this one holds since that channel went live. An archive never runs.
 	// Empty: it is not an archive.
 	ArchiveOf ChannelCode `json:"archive_of,omitempty"`
 }
+
+// CloudSettings are those of a channel on the official network. Zero values are the defaults.
+type CloudSettings struct {
+	// OutsideWindow is the template that carries a text to a contact who did not write for a day; nil: the text fails.
+	OutsideWindow *TemplateName `json:"outside_window,omitempty"`
+	// OnUnknown is what happens to a message that may have left, when no status came for UnknownWait (zero: 2 minutes).
+	OnUnknown   UnknownAction `json:"on_unknown,omitempty"`
+	UnknownWait Duration      `json:"unknown_wait,omitzero"`
+	// Codes is the template of one-time codes; nil: the one that Parley creates.
+	Codes *TemplateName `json:"codes,omitempty"`
+}
+
+// TemplateName names a template that the network has approved.
+type TemplateName struct {
+	Name     string `json:"template"`
+	Language string `json:"language"`
+}
+
+type UnknownAction string
+
+const (
+	ResendUnknown UnknownAction = "resend" // the default: it may arrive twice
+	FailUnknown   UnknownAction = "fail"   // it may have arrived nevertheless
+)
 
 // DefaultTTL is how long a message may wait to be sent.
 const DefaultTTL = 24 * time.Hour

@@ -55,6 +55,8 @@ type Text struct {
 	Body     string      `json:"-"`
 	Preview  *Preview    `json:"preview,omitempty"`
 	Mentions []ContactID `json:"mentions,omitempty"` // who is named in the body, as @ and the number
+	// Code is the one-time code in the body, for a network that sends codes in its own words; empty: none. It is never stored.
+	Code string `json:"-"`
 }
 
 // Secret is a text that only its recipient may read, such as a one-time code. History shows it with the secret part

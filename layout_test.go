@@ -67,6 +67,7 @@ var arrows = map[string][]string{
 	"internal/network/whatsapp": {".", "internal/network", "internal/network/whatsapp/keystore", "internal/store/sqldb",
 		"internal/wait"},
 	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb", "internal/wait"},
+	"internal/network/cloud":             {".", "internal/network", "internal/safehttp", "internal/store", "internal/wait"},
 
 	// Tools: third-party files in the tree, and running tests.
 	"internal/tools/vendorjs":      {},
@@ -76,6 +77,7 @@ var arrows = map[string][]string{
 
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/whatsapptest": {"internal/wait"},
+	"internal/network/cloud/cloudtest":       {},
 	"internal/store/storetest":               {},
 	"internal/postgrestest":                  {},
 	"internal/media/mediatest":               {},

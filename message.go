@@ -103,6 +103,13 @@ const (
 	// AccountChanged: the channel was paired with another account than the one it was accepted for.
 	AccountChanged FailureCode = "account_changed"
 	Unsupported    FailureCode = "unsupported" // the network has no such thing
+
+	// Those of the official network.
+	OutsideWindow   FailureCode = "outside_window"  // the contact has not written for a day: only templates are allowed
+	TemplateProblem FailureCode = "template"        // the template is not approved, or its parameters do not fit
+	HeldBack        FailureCode = "held_back"       // the network does not want this contact to get more marketing now
+	PaymentProblem  FailureCode = "payment"         // the account cannot pay
+	UnknownOutcome  FailureCode = "unknown_outcome" // it may have been sent, and nobody knows
 )
 
 // MessageQuery selects messages over all channels. The zero value selects all.

@@ -69,6 +69,18 @@ type Versioned interface {
 	SetVersion(ctx context.Context, version string) error
 }
 
+// Enroller is a driver whose channels get their account by credentials that a caller gives, and not by pairing.
+type Enroller interface {
+	// CheckAccount asks the network about an account, as JSON, and returns what SetAccount stores. What is missing in it stays as it is on
+	// the channel, which may be a new one without an ID. An error for the caller names the field that is wrong.
+	CheckAccount(ctx context.Context, channel parley.Channel, given []byte) (checked []byte, err error)
+	// SetAccount stores an account. The network is to call address from then on; empty: nobody can reach us.
+	SetAccount(ctx context.Context, channel parley.Channel, checked []byte, address string) error
+	// Account describes the account of a channel as a response shows it; nil: it has none. whole: also with what only operators may
+	// see. Secrets are never in it.
+	Account(ctx context.Context, channel parley.Channel, whole bool) (any, error)
+}
+
 // Witness is a driver that reports when its channels last worked.
 type Witness interface {
 	// Evidence returns false for a channel that is not open.

@@ -33,6 +33,10 @@ type Harness struct {
 	Pair func(t testing.TB, s network.Session)
 	// SilentBlocks says that the network hides who blocks the channel: messages to them are confirmed and never arrive.
 	SilentBlocks bool
+	// SizeUnknown says that the network does not tell the size of an inbound file before it is fetched.
+	SizeUnknown bool
+	// TypingOnlyAfter says that typing is shown as a reply only, and ends by itself.
+	TypingOnlyAfter bool
 	// Disconnect breaks the connection of a session; the driver must reconnect. Nil: the network has no connections.
 	Disconnect func(t testing.TB, s network.Session)
 }

@@ -46,7 +46,7 @@ func testOffline(t *fixture) {
 	t.send(first, second, other)
 	t.in.awaitStatus(t, parley.Delivered, other.ID)
 	for _, r := range of[network.Receipt](t.in.all()) {
-		if r.From == away.Contact() {
+		if r.From == away.Contact() && r.Status != parley.Sent {
 			t.Errorf("a phone that is offline gave %+v", r)
 		}
 	}
@@ -102,6 +102,10 @@ func testInbound(t *fixture) {
 		}
 		if got := fetch(t, t.s, m.File); !bytes.Equal(got, files[i]) {
 			t.Errorf("the file of message %d is %q, want %q", i, got, files[i])
+		}
+		if file := parley.MediaIn(want[i]); file != nil && t.SizeUnknown {
+			file.Size = 0
+			want[i] = parley.WithMedia(want[i], *file)
 		}
 		if err := sameContent(m.Content, want[i]); err != nil {
 			t.Error(err)
@@ -303,7 +307,12 @@ func testOwnOperations(t *fixture) {
 }
 
 func testTyping(t *fixture) {
-	for _, on := range []bool{true, false} {
+	states := []bool{true, false}
+	if t.TypingOnlyAfter {
+		states = states[:1]
+		t.phone.Send(t, parley.Text{Body: "there?"}, nil, "")
+	}
+	for _, on := range states {
 		t.must(t.typist.Typing(t.Context(), t.phone.Contact(), on))
 		if got := t.phone.SeesTyping(t); got != on {
 			t.Errorf("the phone sees typing: %t, want %t", got, on)

@@ -1,0 +1,154 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// phoneNumber is what Meta says of the number of a channel.
+type phoneNumber struct {
+	ID         string `json:"id"`
+	Display    string `json:"display_phone_number"`
+	Name       string `json:"verified_name"`
+	Status     string `json:"status"`
+	Quality    string `json:"quality_rating"`
+	Limit      string `json:"whatsapp_business_manager_messaging_limit"`
+	OnApp      bool   `json:"is_on_biz_app"`
+	Throughput struct {
+		Level string `json:"level"`
+	} `json:"throughput"`
+	Webhook struct {
+		Phone string `json:"phone_number"`
+	} `json:"webhook_configuration"`
+}
+
+const phoneFields = "display_phone_number,verified_name,status,quality_rating,throughput,platform_type,name_status," +
+	"whatsapp_business_manager_messaging_limit,is_on_biz_app,webhook_configuration"
+
+// readNumber asks Meta for the number of an account.
+func (d *Driver) readNumber(ctx context.Context, a account) (n phoneNumber, err error) {
+	err = d.do(ctx, a, http.MethodGet, a.PhoneID, url.Values{"fields": {phoneFields}}, nil, &n)
+	return n, err
+}
+
+func (n phoneNumber) digits() string { return strings.Map(onlyDigits, n.Display) }
+
+const (
+	checkPause   = time.Hour
+	firstRecheck = 5 * time.Second // after a check that failed; it doubles up to maxRecheck
+	maxRecheck   = 5 * time.Minute
+	newChannel   = 15 * time.Second // how long a new channel may have no credentials
+)
+
+// check asks Meta for the number, and sets the state of the channel and its rate. Then it schedules the next check.
+func (s *session) check() {
+	if !s.enter() {
+		return
+	}
+	defer s.running.Done()
+	select {
+	case s.d.checks <- struct{}{}:
+		defer func() { <-s.d.checks }()
+	case <-s.ctx.Done():
+		return
+	}
+	err := s.checkNow()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pause := time.Duration(float64(checkPause) * (0.9 + 0.2*rand.Float64()))
+	if s.failed++; err == nil {
+		s.failed = 0
+	} else {
+		pause = min(firstRecheck<<min(s.failed-1, 10), maxRecheck)
+	}
+	if !s.closed {
+		s.timer.Reset(pause)
+	}
+}
+
+// checkSoon checks at once: Meta reported that something changed.
+func (s *session) checkSoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.timer.Reset(0)
+	}
+}
+
+func (s *session) checkNow() error {
+	a, err := s.account(s.ctx)
+	if errors.Is(err, errNoAccount) {
+		if time.Since(s.opened) < newChannel { // it is stored in a moment
+			return err
+		}
+		s.breakDown("It has no credentials. Set them with: parley channel credentials")
+		return err
+	}
+	var n phoneNumber
+	if err == nil {
+		n, err = s.d.readNumber(s.ctx, a)
+	}
+	if s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	if err != nil {
+		return errors.Join(err, s.unreachable(err))
+	}
+	codes, err := s.codesStatus(a)
+	if err != nil && s.ctx.Err() == nil {
+		s.d.config.Log.Warn("the template of one-time codes cannot be read", "channel", s.channel.Code, "error", err)
+	}
+	s.mu.Lock()
+	s.number, s.checked, s.codes = n, time.Now(), codes
+	s.rate = usualRate
+	switch {
+	case n.OnApp:
+		s.rate = coexists
+	case n.Throughput.Level == "HIGH":
+		s.rate = highRate
+	}
+	s.mu.Unlock()
+	if n.Status != "" && n.Status != "CONNECTED" && n.Status != "FLAGGED" {
+		s.breakDown("Meta says that the number is " + n.Status + ". Register it with: parley channel register")
+		return errors.New("the number is not connected")
+	}
+	return s.setState(s.ctx, network.State{Status: parley.ChannelWorking, Phone: network.Phone{Name: n.Name, Number: n.digits()}})
+}
+
+// codesStatus reads the status of the template of one-time codes; empty: there is none.
+func (s *session) codesStatus(a account) (string, error) {
+	want := CodesTemplate
+	if own := s.settings().Codes; own != nil {
+		want = *own
+	}
+	found, err := s.d.readTemplates(s.ctx, a, want.Name)
+	for _, t := range found {
+		if t.Name == want.Name && t.Language == want.Language {
+			return t.Status, nil
+		}
+	}
+	return "", err
+}
+
+// unreachable reports why a check failed. One whose account is refused needs attention; one that Meta's servers do not
+// answer does not.
+func (s *session) unreachable(err error) error {
+	if e, ok := asGraphError(err); ok {
+		if r := ruleFor(e); r.action == broken {
+			s.breakDown(r.sentence)
+			return nil
+		} else if r.action == fail {
+			s.breakDown("Meta refuses the account: " + sentence(e.text()))
+			return nil
+		}
+	}
+	return s.setState(s.ctx, network.State{Status: parley.ChannelReconnecting, Reason: "Meta's servers cannot be reached."})
+}
