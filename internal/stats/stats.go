@@ -75,7 +75,7 @@ type Report struct {
 // Store is the part of the store that a report needs.
 type Store interface {
 	Counters(ctx context.Context, since time.Time) (map[store.Counter]int64, error)
-	CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[store.Counter]int64, error)
+	Steps
 	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
 	WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[store.Counter]int64, error)
 	Webhooks(ctx context.Context) ([]parley.Webhook, error)
@@ -94,10 +94,10 @@ func Read(ctx context.Context, db Store, now time.Time) (Report, error) {
 	if r.Webhooks, err = readWebhooks(ctx, db, day, r.From); err != nil {
 		return r, err
 	}
-	this := now.Unix() / 60
-	minutes, err := db.CountersByMinute(ctx, time.Unix(60*(this-hour+1), 0))
-	for n := this - hour + 1; n <= this; n++ {
-		r.Minutes = append(r.Minutes, Minute{time.Unix(60*n, 0).UTC(), toCounts(minutes[n])})
+	first := now.Truncate(time.Minute).Add((1 - hour) * time.Minute)
+	minutes, err := db.CounterSteps(ctx, store.CounterQuery{From: first, Step: time.Minute})
+	for n := range int64(hour) {
+		r.Minutes = append(r.Minutes, Minute{first.Add(time.Duration(n) * time.Minute).UTC(), toCounts(minutes[n])})
 	}
 	return r, err
 }

@@ -345,23 +345,6 @@ func (r Reader) PendingByChannel(ctx context.Context) (map[parley.ChannelCode]in
 	return counts, err
 }
 
-// CountersByMinute reads the counters of each minute since a time, over all channels. Minutes are counted from 1970.
-func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[Counter]int64, error) {
-	minutes := map[int64]map[Counter]int64{}
-	err := each(r.with(ctx), `SELECT minute, what, sum(n) FROM counter_minute WHERE channel = 0 AND minute >= $1 GROUP BY minute, what`,
-		[]any{since.Unix() / 60}, func(row scanner) error {
-			var minute, n int64
-			var what Counter
-			err := row.Scan(&minute, &what, &n)
-			if minutes[minute] == nil {
-				minutes[minute] = map[Counter]int64{}
-			}
-			minutes[minute][what] = n
-			return err
-		})
-	return minutes, err
-}
-
 // ChannelActivity reads the recent activity of channels.
 func (r Reader) ChannelActivity(
 	ctx context.Context, since time.Time, codes []parley.ChannelCode,

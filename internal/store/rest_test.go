@@ -46,7 +46,7 @@ var restTests = map[string]func(*env){
 		sums, err := e.store.Counters(e.Context(), since)
 		e.must(err)
 		e.same("sum", sums[store.CountSent], int64(1))
-		minutes, err := e.store.CountersByMinute(e.Context(), since)
+		minutes, err := e.store.CounterSteps(e.Context(), store.CounterQuery{From: since, Step: time.Minute})
 		e.must(err)
 		e.same("minutes", len(minutes), 1)
 		active, err := e.store.ChannelActivity(e.Context(), since, []parley.ChannelCode{main, other})
