@@ -14,7 +14,7 @@ test|curl|curl|curl|curl|the commands of the README
 postgres|postgres|postgresql|postgresql|postgresql|nodes and their database
 postgres|pgbouncer|pgbouncer|pgbouncer|pgbouncer|a pooler before the database
 postgres|ip|iproute2|iproute2||nodes that are cut off
-browser|chromium|chromium fonts-liberation|chromium font-liberation|--cask google-chrome|the console
+browser|chromium|chromium-headless-shell fonts-liberation|chromium font-liberation|--cask google-chrome|the console
 browser|emoji|fontconfig fonts-noto-color-emoji|fontconfig font-noto-emoji||the console's emoji
 deploy|buildah|buildah|||images
 deploy|mmdebstrap|mmdebstrap|||the Debian of the images
@@ -33,7 +33,8 @@ found() {
 	case $1 in
 	cc) command -v gcc || command -v clang || command -v cc ;;
 	postgres | initdb) ls /usr/lib/postgresql/*/bin/"$1" 2>/dev/null || command -v "$1" ;;
-	chromium) command -v chromium || command -v google-chrome ;;
+	chromium) # on Debian the one without windows, which needs two thirds of the time
+		command -v chromium-headless-shell || command -v google-chrome || { [ ! -e /etc/debian_version ] && command -v chromium; } ;;
 	emoji) [ -n "$(fc-list :lang=und-zsye 2>/dev/null)" ] || [ "$(uname)" = Darwin ] ;;
 	*) command -v "$1" ;;
 	esac >/dev/null
