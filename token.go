@@ -26,19 +26,19 @@ func ParseTokenKind(s string) (TokenKind, error) {
 	return "", Errorf(BadRequest, "A token's kind is channel, global or admin.")
 }
 
-// Token is what is stored of a token: never the token itself. Clients decode the rows of the management API into it.
+// Token is what is stored of a token: never the token itself.
 type Token struct {
-	ID         TokenID     `json:"id"`
-	Name       string      `json:"name"`
-	Kind       TokenKind   `json:"kind"`
-	Channel    ChannelCode `json:"channel"` // channel tokens only
-	Role       Role        `json:"role"`    // admin tokens only
-	CreatedAt  time.Time   `json:"created_at"`
-	ExpiresAt  time.Time   `json:"expires_at"`   // zero: never
-	LastUsedAt time.Time   `json:"last_used_at"` // zero: never; stored to the minute
-	RevokedAt  time.Time   `json:"revoked_at"`   // zero: not revoked
+	ID         TokenID
+	Name       string
+	Kind       TokenKind
+	Channel    ChannelCode // channel tokens only
+	Role       Role        // admin tokens only
+	CreatedAt  time.Time
+	ExpiresAt  time.Time // zero: never
+	LastUsedAt time.Time // zero: never; stored to the minute
+	RevokedAt  time.Time // zero: not revoked
 
-	Dev          bool   `json:"dev"` // parley dev wrote it to dev.env; only a development server accepts it
+	Dev          bool   // parley dev wrote it to dev.env; only a development server accepts it
 	LastUsedFrom string // an address; empty: not known
 	UserAgent    string // what the program that last used it calls itself; empty: not known
 	SignedBy     string // the id of the signing key; no other key may verify it

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Webhook is an address that events are delivered to. Clients decode the rows of the management API into it.
+// Webhook is an address that events are delivered to.
 type Webhook struct {
-	ID      WebhookID   `json:"id"`
-	URL     string      `json:"url"`
-	Channel ChannelCode `json:"channel"` // empty: of every channel
-	Types   []EventType `json:"events"`  // none: of every type
+	ID      WebhookID
+	URL     string
+	Channel ChannelCode // empty: of every channel
+	Types   []EventType // none: of every type
 	// SignedMedia makes the links to files in its events work without a token.
-	SignedMedia bool      `json:"-"`
-	CreatedAt   time.Time `json:"created_at"`
+	SignedMedia bool
+	CreatedAt   time.Time
 
 	// Cursor is the seq of the last event whose deliveries were planned.
 	Cursor int64
 	// DisabledAt is when it was disabled, by a user or after too many failures; zero: it is enabled.
-	DisabledAt time.Time `json:"disabled_at"`
-	Reason     string    `json:"reason"` // why it is disabled, in a sentence
+	DisabledAt time.Time
+	Reason     string // why it is disabled, in a sentence
 	// FailingSince is when the current run of failures began; zero: the last attempt succeeded.
-	FailingSince time.Time `json:"failing_since"`
+	FailingSince time.Time
 	// FailingFor is how much of that time counts towards disabling it: while the server ran and made attempts.
 	FailingFor time.Duration
-	Failures   int `json:"failures"` // how many attempts in a row have failed
+	Failures   int // how many attempts in a row have failed
 	// Lost counts events that were removed from the log before their deliveries were planned. LostAt is when that
 	// last happened.
 	Lost   int64

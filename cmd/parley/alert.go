@@ -2,34 +2,14 @@ package main
 
 import (
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"parley"
+	"parley/internal/wire"
 )
 
-// alertRule and alertRow are rows of the management API.
-type alertRule struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Kind      string `json:"kind"`
-	Channel   string `json:"channel"`
-	URL       string `json:"url"`
-	Via       string `json:"via"`
-	ContactID string `json:"contact_id"`
-	Enabled   bool   `json:"enabled"`
-	Secret    string `json:"secret"`
-}
-
-type alertRow struct {
-	RaisedAt   time.Time `json:"raised_at"`
-	ResolvedAt time.Time `json:"resolved_at"`
-	Sentence   string    `json:"sentence"`
-	Problem    string    `json:"problem"`
-}
-
-func (r *alertRule) notifies() string {
+func notified(r *wire.AlertRule) wire.Text {
 	if r.URL != "" {
 		return r.URL
 	}
@@ -67,12 +47,12 @@ still wrong when they end is sent then. With --url the secret that signs the req
 				{name: "zone", value: "UTC", usage: "the time zone of --quiet, such as Asia/Jakarta"},
 			},
 			check: checkAlert, call: "POST alerts",
-			print: one(func(c *cli, r *alertRule) string {
+			print: one(func(c *cli, r *wire.NewAlertRule) string {
 				if r.Secret == "" {
-					return r.ID
+					return string(r.ID)
 				}
 				c.hint("the second line is the secret that signs its requests; it is shown only now")
-				return r.ID + "\n" + r.Secret
+				return string(r.ID) + "\n" + string(r.Secret)
 			}),
 		}, {
 			use: "delete ID", short: "Delete an alert rule and its alerts", call: "DELETE alerts/*", hint: "deleted alert *",
@@ -100,15 +80,14 @@ func checkAlert(f fields) error {
 	return nil
 }
 
-func (*cli) showAlerts(data *struct {
-	Rules  []alertRule `json:"rules"`
-	Alerts []alertRow  `json:"alerts"`
-}) string {
+func (*cli) showAlerts(data *wire.Alerts) string {
 	text := newTable("id,name,kind,channel,notifies,enabled", data.Rules,
-		func(r *alertRule) []any { return []any{r.ID, r.Name, r.Kind, r.Channel, r.notifies(), r.Enabled} })
+		func(r *wire.AlertRule) []any { return []any{r.ID, r.Name, r.Kind, r.Channel, notified(r), r.Enabled} })
 	if len(data.Alerts) > 0 {
 		text += "\n" + newTable("raised,resolved,alert,problem", data.Alerts,
-			func(a *alertRow) []any { return []any{when(a.RaisedAt), when(a.ResolvedAt), a.Sentence, a.Problem} })
+			func(a *wire.Alert) []any {
+				return []any{when(a.RaisedAt.Time), when(a.ResolvedAt.Time), a.Sentence, a.Problem}
+			})
 	}
 	return text
 }

@@ -3,23 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"parley"
+	"parley/internal/wire"
 )
-
-// auditRow is a row of the management API.
-type auditRow struct {
-	At        time.Time   `json:"at"`
-	Actor     string      `json:"actor"`
-	ActorName string      `json:"actor_name"`
-	Role      parley.Role `json:"role"`
-	Action    string      `json:"action"`
-	Object    string      `json:"object"`
-	Address   string      `json:"address"`
-}
 
 func (c *cli) audit() *cobra.Command {
 	return c.resource(resource{
@@ -40,22 +28,11 @@ With --json also what changed, before and after.`,
 				textFlag("until", "only before: a length of time ago or a time").by(readPast),
 			},
 			limit: 50, call: "GET audit",
-			print: rows("time,who,role,action,object,from", func(r *auditRow) []any {
-				return []any{when(r.At), cmp.Or(r.ActorName, r.Actor), r.Role, r.Action, r.Object, r.Address}
+			print: rows("time,who,role,action,object,from", func(r *wire.AuditEntry) []any {
+				return []any{when(r.At.Time), cmp.Or(r.ActorName, r.Actor), r.Role, r.Action, r.Object, r.Address}
 			}),
 		}},
 	})
-}
-
-// sessionRow is a row of the management API.
-type sessionRow struct {
-	ID           string      `json:"id"`
-	Name         string      `json:"name"`
-	Role         parley.Role `json:"role"`
-	CreatedAt    time.Time   `json:"created_at"`
-	LastUsedAt   time.Time   `json:"last_used_at"`
-	LastUsedFrom string      `json:"last_used_from"`
-	EndsAt       time.Time   `json:"ends_at"`
 }
 
 func (c *cli) session() *cobra.Command {
@@ -65,8 +42,8 @@ func (c *cli) session() *cobra.Command {
   parley session end ses_9f86d081884c7d659a2feaa0`,
 		verbs: []verb{{
 			use: "list", short: "List console sessions", call: "GET sessions",
-			print: rows("id,name,role,signed in,last used,from,ends", func(s *sessionRow) []any {
-				return []any{s.ID, s.Name, s.Role, when(s.CreatedAt), when(s.LastUsedAt), s.LastUsedFrom, when(s.EndsAt)}
+			print: rows("id,name,role,signed in,last used,from,ends", func(s *wire.Session) []any {
+				return []any{s.ID, s.Name, s.Role, when(s.CreatedAt.Time), when(s.LastUsedAt.Time), s.LastUsedFrom, when(s.EndsAt.Time)}
 			}),
 		}, {
 			use: "end [ID]", short: "End a console session, or all of them",

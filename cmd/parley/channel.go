@@ -14,6 +14,7 @@ import (
 	"parley/internal/client"
 	"parley/internal/doctor"
 	"parley/internal/wait"
+	"parley/internal/wire"
 )
 
 func (c *cli) channel() *cobra.Command {
@@ -54,8 +55,8 @@ phones. With --webhook, add a webhook for its events too, and print the webhook'
 				textFlag("label", "only those with this label"),
 			},
 			call: "GET channels",
-			print: rows("code,name,network,status,number,since,labels", func(ch *client.Channel) []any {
-				return []any{ch.Code, ch.Name, ch.Network, ch.Status, ch.Number, when(ch.Since), strings.Join(ch.Labels, ", ")}
+			print: rows("code,name,network,status,number,since,labels", func(ch *wire.Channel) []any {
+				return []any{ch.Code, ch.Name, ch.Network, ch.Status, ch.Number, when(ch.Since.Time), strings.Join(ch.Labels, ", ")}
 			}),
 		}, {
 			use: "show CODE", short: "Show a channel", call: "GET channels/*", print: show,
@@ -119,9 +120,9 @@ func createChannel(ctx context.Context, t *task) error {
 }
 
 // readNetworks returns the networks of the server; nil: they cannot be read.
-func readNetworks(ctx context.Context, api *client.Client) []client.Network {
+func readNetworks(ctx context.Context, api *client.Client) []wire.Network {
 	var server struct {
-		Networks []client.Network `json:"networks"`
+		Networks []wire.Network `json:"networks"`
 	}
 	if _, err := api.Get(ctx, client.Path("server"), nil, &server); err != nil {
 		return nil
@@ -154,7 +155,7 @@ func (t *task) addHook(ctx context.Context, created *client.Response, url any) e
 	return err
 }
 
-func (c *cli) showChannel(ch *client.Channel) string {
+func (c *cli) showChannel(ch *wire.Channel) string {
 	retention := "forever"
 	if r := ch.Settings.Retention; r != nil {
 		retention = r.String()
@@ -170,15 +171,15 @@ func (c *cli) showChannel(ch *client.Channel) string {
 	return pairs(append([]string{
 		"code", string(ch.Code), "name", ch.Name, "network", string(ch.Network), "number", ch.Number,
 		"labels", strings.Join(ch.Labels, ", "), "enabled", fmt.Sprint(ch.Enabled), "status", string(ch.Status), "reason", ch.Reason,
-		"since", when(ch.Since), "created", when(ch.CreatedAt),
+		"since", when(ch.Since.Time), "created", when(ch.CreatedAt.Time),
 		"pace", showPace(ch), "ttl", parley.Duration(ch.Settings.MessageTTL()).String(),
 		"retention", retention, "writes to", allowed,
 	}, runningPairs(ch, time.Now())...)...)
 }
 
-var printStatus = one(func(_ *cli, ch *client.Channel) string { return string(ch.Status) })
+var printStatus = one(func(_ *cli, ch *wire.Channel) string { return string(ch.Status) })
 
-func showPace(ch *client.Channel) string {
+func showPace(ch *wire.Channel) string {
 	if ch.Pace.Least == ch.Pace.Most {
 		return time.Duration(ch.Pace.Least).String()
 	}
@@ -186,15 +187,15 @@ func showPace(ch *client.Channel) string {
 }
 
 // runningPairs are what only a running server knows about a channel.
-func runningPairs(ch *client.Channel, now time.Time) (lines []string) {
+func runningPairs(ch *wire.Channel, now time.Time) (lines []string) {
 	if e := ch.Evidence; e != nil {
 		var seen []string
 		for _, one := range []struct {
 			what string
-			at   *time.Time
-		}{{"connected", e.Connected}, {"heard", e.Heard}, {"confirmed", e.Confirmed}, {"received", e.Received}} {
-			if one.at != nil {
-				seen = append(seen, fmt.Sprintf("%s %s ago", one.what, doctor.Lasted(max(0, now.Sub(*one.at)))))
+			at   wire.Time
+		}{{"connected", e.ConnectedAt}, {"heard", e.HeardAt}, {"confirmed", e.ConfirmedAt}, {"received", e.ReceivedAt}} {
+			if !one.at.IsZero() {
+				seen = append(seen, fmt.Sprintf("%s %s ago", one.what, doctor.Lasted(max(0, now.Sub(one.at.Time)))))
 			}
 		}
 		if len(seen) == 0 {
@@ -215,8 +216,8 @@ func runningPairs(ch *client.Channel, now time.Time) (lines []string) {
 		}
 		lines = append(lines, "pairing", text)
 	}
-	if ch.RestrictedUntil != nil {
-		lines = append(lines, "restricted", "cannot write to new contacts until "+when(*ch.RestrictedUntil))
+	if !ch.RestrictedUntil.IsZero() {
+		lines = append(lines, "restricted", "cannot write to new contacts until "+when(ch.RestrictedUntil.Time))
 	}
 	return lines
 }
@@ -225,7 +226,7 @@ func runningPairs(ch *client.Channel, now time.Time) (lines []string) {
 func startChannel(ctx context.Context, t *task) error {
 	r, err := t.request(ctx)
 	for limit := time.Now().Add(3 * time.Second); err == nil; {
-		var ch client.Channel
+		var ch wire.Channel
 		r, err = t.api.Get(ctx, client.Path("channels", t.args[0]), nil, &ch)
 		if err != nil || ch.Status != parley.ChannelStarting || time.Now().After(limit) {
 			break

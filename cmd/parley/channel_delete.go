@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/client"
 	"parley/internal/wait"
+	"parley/internal/wire"
 )
 
 func channelDelete() verb {
@@ -40,7 +41,7 @@ before the deletion removes it.`,
 
 // deletedChannel reports the deletion of a channel, after it has finished if waits is set.
 func (c *cli) deletedChannel(ctx context.Context, api *client.Client, started json.RawMessage, waits bool) error {
-	var d client.Deletion
+	var d wire.Deletion
 	if err := json.Unmarshal(started, &d); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (c *cli) deletedChannel(ctx context.Context, api *client.Client, started js
 			return fmt.Errorf("channel %s is deleted, and its messages are removed in the background, but the progress is unknown: %w", d.Code, err)
 		}
 	}
-	if !d.Finished() {
+	if d.FinishedAt.IsZero() {
 		c.hint("Its messages are removed in the background. See how far that is with: parley channel deletions")
 	}
 	if c.json {
@@ -63,35 +64,35 @@ func (c *cli) deletedChannel(ctx context.Context, api *client.Client, started js
 // deletionEvery is the interval between requests for the progress of a deletion.
 const deletionEvery = 500 * time.Millisecond
 
-func (c *cli) awaitDeletion(ctx context.Context, api *client.Client, d client.Deletion) (client.Deletion, error) {
+func (c *cli) awaitDeletion(ctx context.Context, api *client.Client, d wire.Deletion) (wire.Deletion, error) {
 	progress := c.newCount("Removing messages")
 	defer progress.Done()
-	for !d.Finished() {
-		var all []client.Deletion
+	for d.FinishedAt.IsZero() {
+		var all []wire.Deletion
 		if _, err := api.Get(ctx, client.Path("deletions"), nil, &all); err != nil {
 			return d, err
 		}
-		i := slices.IndexFunc(all, func(other client.Deletion) bool { return other.ID == d.ID })
+		i := slices.IndexFunc(all, func(other wire.Deletion) bool { return other.ID == d.ID })
 		if i < 0 {
 			return d, fmt.Errorf("deletion %s is not listed", d.ID)
 		}
 		if d = all[i]; d.MessagesLeft != nil {
 			progress.Set(d.MessagesDeleted, d.MessagesDeleted+*d.MessagesLeft)
 		}
-		if !d.Finished() && !wait.Sleep(ctx, deletionEvery) {
+		if d.FinishedAt.IsZero() && !wait.Sleep(ctx, deletionEvery) {
 			return d, ctx.Err()
 		}
 	}
 	return d, nil
 }
 
-func deletionCells(d *client.Deletion) []any {
+func deletionCells(d *wire.Deletion) []any {
 	finished, left := "", ""
-	if d.Finished() {
-		finished = when(*d.FinishedAt)
+	if !d.FinishedAt.IsZero() {
+		finished = when(d.FinishedAt.Time)
 	}
 	if d.MessagesLeft != nil {
 		left = fmt.Sprint(*d.MessagesLeft)
 	}
-	return []any{d.Code, d.State, when(d.StartedAt), finished, d.MessagesDeleted, left, d.Problem}
+	return []any{d.Code, d.State, when(d.StartedAt.Time), finished, d.MessagesDeleted, left, d.Problem}
 }

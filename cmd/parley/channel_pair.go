@@ -16,6 +16,7 @@ import (
 	"parley/internal/client"
 	"parley/internal/doctor"
 	"parley/internal/wait"
+	"parley/internal/wire"
 )
 
 type pairFlags struct {
@@ -63,7 +64,7 @@ instead. With --json every step is one line of JSON. The server must be running.
 	return cmd
 }
 
-func readChannel(ctx context.Context, cl *client.Client, code string) (ch client.Channel, err error) {
+func readChannel(ctx context.Context, cl *client.Client, code string) (ch wire.Channel, err error) {
 	_, err = cl.Get(ctx, client.Path("channels", code), nil, &ch)
 	return ch, explainNotFound(err, "channel", code)
 }
@@ -153,7 +154,7 @@ func (c *cli) wantsNewCodes(ctx context.Context, code string, flags pairFlags) (
 	return true, nil
 }
 
-func showAccount(ch client.Channel) string {
+func showAccount(ch wire.Channel) string {
 	if ch.Number == "" {
 		return ch.Name
 	}
@@ -169,19 +170,19 @@ const (
 const workingStep parley.PairingStep = "working"
 
 type pairStep struct {
-	client.Pairing
-	channel client.Channel // with the last step
+	wire.PairingCode
+	channel wire.Channel // with the last step
 }
 
-func newStep(step parley.PairingStep, ch client.Channel) *pairStep {
-	return &pairStep{client.Pairing{Step: step}, ch}
+func newStep(step parley.PairingStep, ch wire.Channel) *pairStep {
+	return &pairStep{wire.PairingCode{Pairing: wire.Pairing{Step: step}}, ch}
 }
 
 // left is how long its code stays valid.
-func (s *pairStep) left() time.Duration { return max(0, time.Until(s.ExpiresAt)) }
+func (s *pairStep) left() time.Duration { return max(0, time.Until(s.ExpiresAt.Time)) }
 
 func (s *pairStep) is(other *pairStep) bool {
-	return s.Step == other.Step && s.Code == other.Code && s.At.Equal(other.At)
+	return s.Step == other.Step && s.Code == other.Code && s.At.Equal(other.At.Time)
 }
 
 type pairer struct {
@@ -206,7 +207,7 @@ func (p *pairer) attempt(ctx context.Context) error {
 	if _, err := p.cl.Post(ctx, client.Path("channels", p.code, "pair"), body, nil); err != nil {
 		return err
 	}
-	if err := p.show(ctx, newStep(parley.StartingStep, client.Channel{})); err != nil { // it may be over before the first request
+	if err := p.show(ctx, newStep(parley.StartingStep, wire.Channel{})); err != nil { // it may be over before the first request
 		return err
 	}
 	for {
@@ -281,6 +282,6 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 // read requests the latest step. It has no name if there is none.
 func (p *pairer) read(ctx context.Context) (*pairStep, error) {
 	s := &pairStep{}
-	_, err := p.cl.Get(ctx, client.Path("channels", p.code, "pairing"), nil, &s.Pairing)
+	_, err := p.cl.Get(ctx, client.Path("channels", p.code, "pairing"), nil, &s.PairingCode)
 	return s, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 func (c *cli) deliveries() *cobra.Command {
@@ -22,8 +23,8 @@ func (c *cli) deliveries() *cobra.Command {
 			example: `  parley deliveries list --failed --since 24h
   parley deliveries list --webhook whk_2f0c6a9be1d84c53a7f0 --limit 10 --json`,
 			flags: deliveryFlags(), check: checkFailed, limit: 50, call: "GET deliveries",
-			print: rows("id,created,channel,event,to,state,last attempt,attempts", func(d *client.Delivery) []any {
-				return []any{d.ID, when(d.CreatedAt), d.Channel, d.Type, d.URL, d.State, d.Result(), d.Attempts}
+			print: rows("id,created,channel,event,to,state,last attempt,attempts", func(d *wire.Delivery) []any {
+				return []any{d.ID, when(d.CreatedAt.Time), d.Channel, d.Type, d.URL, d.State, lastResult(d), d.Attempts}
 			}),
 		}, {
 			use: "show ID", short: "Show a delivery, with its attempts and its body",
@@ -90,25 +91,33 @@ func readPast(flag, text string) (any, error) {
 	return t.UTC().Format(time.RFC3339Nano), nil
 }
 
-func (*cli) showDelivery(d *client.Delivery) string {
+// lastResult is the result of the last attempt.
+func lastResult(d *wire.Delivery) string {
+	if d.TriedAt.IsZero() {
+		return "-"
+	}
+	return d.Result.String()
+}
+
+func (*cli) showDelivery(d *wire.DeliveryDetail) string {
 	to := "callback"
 	if d.Webhook != "" {
 		to = "webhook " + string(d.Webhook)
 	}
 	lines := []string{
 		"id", string(d.ID), "to", to, "url", d.URL, "event", string(d.Type) + " " + string(d.EventID), "channel", string(d.Channel),
-		"state", d.State, "created", when(d.CreatedAt), "attempts", fmt.Sprint(d.Attempts), "tried", when(d.TriedAt),
-		"result", d.Result(), "problem", d.Problem, "response", d.Answer,
+		"state", d.State, "created", when(d.CreatedAt.Time), "attempts", fmt.Sprint(d.Attempts), "tried", when(d.TriedAt.Time),
+		"result", lastResult(&d.Delivery), "problem", d.Problem, "response", d.Answer,
 	}
 	if len(d.History) > 1 || len(d.History) == 1 && d.TriedAt.IsZero() {
 		term := "history"
 		for _, a := range d.History {
-			lines = append(lines, term, fmt.Sprintf("%2d  %s  %s", a.Number, when(a.At), a.Attempt))
+			lines = append(lines, term, fmt.Sprintf("%2d  %s  %s", a.Number, when(a.At.Time), a.Result))
 			term = "" // only on the first line
 		}
 	}
 	if !d.NextAt.IsZero() {
-		lines = append(lines, "next", when(d.NextAt))
+		lines = append(lines, "next", when(d.NextAt.Time))
 	}
 	if d.Body != nil {
 		lines = append(lines, "body", *d.Body)
@@ -153,11 +162,7 @@ func replayDeliveries(ctx context.Context, t *task) error {
 	t.fields["limit"] = replayBatch
 	replayed := 0
 	for more := true; more; {
-		var done struct {
-			Replayed    int    `json:"replayed"`
-			More        bool   `json:"more"`
-			EndedBefore string `json:"ended_before"`
-		}
+		var done wire.Replayed
 		if _, err := t.api.Post(ctx, t.path(), t.fields, &done); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"parley/internal/app"
 	"parley/internal/client"
 	"parley/internal/doctor"
+	"parley/internal/wire"
 )
 
 func (c *cli) doctor() *cobra.Command {
@@ -118,18 +119,7 @@ func (c *cli) settingsFrom() *doctor.Settings {
 // askDoctor requests the findings of the running server. If it does not respond, that is a finding. A server with very
 // many findings lists the worst, and counts the others: unlisted.
 func (c *cli) askDoctor(ctx context.Context, running app.Running) (findings []doctor.Finding, unlisted map[doctor.Level]int) {
-	var found struct {
-		Problems, Warnings int
-		Findings           []struct {
-			Check   string             `json:"name"`
-			Level   doctor.Level       `json:"level"`
-			Found   string             `json:"sentence"`
-			Remedy  string             `json:"remedy"`
-			Code    string             `json:"code"`
-			Channel parley.ChannelCode `json:"channel"`
-			Webhook parley.WebhookID   `json:"webhook"`
-		} `json:"findings"`
-	}
+	var found wire.Findings
 	err := c.onRunning(ctx, running, func(ctx context.Context, api *client.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
@@ -141,8 +131,8 @@ func (c *cli) askDoctor(ctx context.Context, running app.Running) (findings []do
 		return append(findings, doctor.Finding{Check: "doctor", Level: doctor.Problem, Found: sentence(err)}), nil
 	}
 	for _, f := range found.Findings {
-		findings = append(findings, doctor.Finding{Check: f.Check, Level: f.Level, Found: f.Found, Remedy: f.Remedy, Code: f.Code,
-			Channel: f.Channel, Webhook: f.Webhook})
+		findings = append(findings, doctor.Finding{Check: f.Name, Level: doctor.Level(f.Level), Found: f.Sentence, Remedy: f.Remedy,
+			Code: f.Code, Channel: parley.ChannelCode(f.Channel), Webhook: parley.WebhookID(f.Webhook)})
 	}
 	problems, warnings := doctor.CountLevels(findings)
 	unlisted = map[doctor.Level]int{doctor.Problem: found.Problems - problems, doctor.Warning: found.Warnings - warnings}

@@ -43,7 +43,7 @@ events of the same chat wait for it. When the connection to the server is lost, 
 				if err != nil {
 					return err
 				}
-				return c.print(client.Secret{Secret: keys.Secret}, keys.Secret)
+				return c.print(wire.Secret{Secret: keys.Secret}, keys.Secret)
 			}
 			return c.follow(cmd, types, channel, forwardTo)
 		},
@@ -57,7 +57,7 @@ events of the same chat wait for it. When the connection to the server is lost, 
 }
 
 func (c *cli) listenKeys(cmd *cobra.Command) (callback.Keys, error) {
-	var s client.Secret
+	var s wire.Secret
 	err := c.manage(cmd, func(ctx context.Context, api *client.Client) error {
 		_, err := api.Get(ctx, client.Path("listen-secret"), nil, &s)
 		return err

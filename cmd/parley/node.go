@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 const notANode = "The database is a file, so this server is not a node of a cluster"
@@ -36,7 +37,7 @@ last node that serves channels cannot be drained.`,
 			example: `  parley node drain 7
   parley node list --json | jq -r '.[] | select(.version == "0.2.0") | .id' | xargs -n1 parley node drain`,
 			call: "POST nodes/*/drain", hint: "Node * hands its channels over. See how far it is with: parley node list",
-			print: one(func(*cli, *client.Node) string { return "" }),
+			print: one(func(*cli, *wire.Node) string { return "" }),
 			run: func(ctx context.Context, t *task) error {
 				if len(t.args) == 0 {
 					id, err := thisNode(ctx, t.api)
@@ -51,17 +52,17 @@ last node that serves channels cannot be drained.`,
 	})
 }
 
-func nodeCells(n *client.Node) []any {
+func nodeCells(n *wire.Node) []any {
 	state := n.State
 	if n.Self {
 		state += " (this node)"
 	}
-	return []any{n.ID, n.URL, n.Version, state, n.Shards, when(n.StartedAt), when(n.RenewedAt)}
+	return []any{n.ID, n.URL, n.Version, state, n.Shards, when(n.StartedAt.Time), when(n.RenewedAt.Time)}
 }
 
 // thisNode is the id of the node of the data directory.
 func thisNode(ctx context.Context, api *client.Client) (string, error) {
-	var nodes []client.Node
+	var nodes []wire.Node
 	if _, err := api.Get(ctx, client.Path("nodes"), nil, &nodes); err != nil {
 		return "", err
 	}

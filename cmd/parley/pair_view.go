@@ -90,7 +90,7 @@ func (p *pairer) printStep(s *pairStep) error {
 		Of        int                `json:"of,omitempty"`
 		Reason    string             `json:"reason,omitempty"`
 		Number    string             `json:"number,omitempty"`
-	}{s.Step, s.Code, wholeSeconds(s.left()), s.N, s.Of, s.Reason, s.channel.Number}
+	}{s.Step, string(s.Code), wholeSeconds(s.left()), s.N, s.Of, s.Reason, s.channel.Number}
 	enc := json.NewEncoder(p.out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(line)

@@ -13,21 +13,8 @@ import (
 
 	"parley/internal/app"
 	"parley/internal/wait"
+	"parley/internal/wire"
 )
-
-// loggedRequest is a row of the management API.
-type loggedRequest struct {
-	ID             int64     `json:"id"`
-	At             time.Time `json:"at"`
-	Method         string    `json:"method"`
-	Path           string    `json:"path"`
-	Status         int       `json:"status"`
-	Code           string    `json:"code"`
-	TookMS         float64   `json:"took_ms"`
-	RequestID      string    `json:"request_id"`
-	IdempotencyKey string    `json:"idempotency_key"`
-	Token          string    `json:"token"`
-}
 
 // followEvery is how often new requests are read.
 const followEvery = time.Second
@@ -83,7 +70,7 @@ func (t *task) printRequests(ctx context.Context, query url.Values, limit int) (
 		return 0, err
 	}
 	for _, body := range slices.Backward(all) {
-		var r loggedRequest
+		var r wire.LoggedRequest
 		if err := json.Unmarshal(body, &r); err != nil {
 			return 0, err
 		}
@@ -98,7 +85,7 @@ func (t *task) printRequests(ctx context.Context, query url.Values, limit int) (
 		line := fmt.Sprintf("%s  %-6s %s  %d %s  %.1f ms  %s  %s", r.At.Local().Format(time.DateTime), r.Method, r.Path, r.Status, r.Code,
 			r.TookMS, r.RequestID, r.Token)
 		if r.IdempotencyKey != "" {
-			line += "  key " + r.IdempotencyKey
+			line += "  key " + string(r.IdempotencyKey)
 		}
 		fmt.Fprintln(t.cli.out, app.Plain(line))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 func (c *cli) sandbox() *cobra.Command {
@@ -41,13 +42,13 @@ func (c *cli) sandbox() *cobra.Command {
 				textFlag("name", "its name"),
 			},
 			call: "GET /api/sandbox/phones",
-			print: rows("number,name,online,reads,blocks us,on network", func(p *phone) []any {
+			print: rows("number,name,online,reads,blocks us,on network", func(p *wire.Phone) []any {
 				return []any{p.Number, p.Name, p.Online, p.Reads, p.Blocks, p.OnNetwork}
 			}),
 			run: func(ctx context.Context, t *task) error {
 				switch add := t.fields.pop("add") != nil; {
 				case add:
-					t.call, t.print = "POST /api/sandbox/phones", one(func(_ *cli, p *phone) string { return p.Number })
+					t.call, t.print = "POST /api/sandbox/phones", one(func(_ *cli, p *wire.Phone) string { return p.Number })
 				case len(t.fields) > 0:
 					return fail(exitUsage, "--number and --name need --add")
 				}
@@ -80,15 +81,6 @@ id. The phone is the one of the link's contact, unless --as selects another.`,
 
 type position struct {
 	Cursor string `json:"cursor"`
-}
-
-type phone struct {
-	Number    string `json:"number"`
-	Name      string `json:"name"`
-	Online    bool   `json:"online"`
-	Reads     string `json:"reads"`
-	Blocks    bool   `json:"blocks"`
-	OnNetwork bool   `json:"on_network"`
 }
 
 // faultVerbs change how a sandbox channel behaves.

@@ -12,28 +12,18 @@ import (
 
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 // received is a message at a phone, as in the API.
 type received struct {
-	MessageID string    `json:"message_id"`
-	Type      string    `json:"type"`
-	Body      string    `json:"body"`
-	Codes     []string  `json:"codes"`
-	Links     []string  `json:"links"`
-	Status    string    `json:"status"`
-	Timestamp time.Time `json:"timestamp"`
-	Media     *struct {
-		Filename string `json:"filename"`
-	} `json:"media"`
-
+	wire.Arrived
 	raw []byte // the whole JSON
 }
 
 func (r *received) UnmarshalJSON(data []byte) error {
-	type plain received // without this method
 	r.raw = append(r.raw[:0], data...)
-	return json.Unmarshal(data, (*plain)(r))
+	return json.Unmarshal(data, &r.Arrived)
 }
 
 // receivedFlags select messages at a phone.
@@ -74,7 +64,7 @@ func listReceived(ctx context.Context, t *task) error {
 	r, err := t.api.Get(ctx, messagesPath(t.fields.pop("to").(string)), t.fields.query(), &messages)
 	if part == nil || t.cli.json {
 		t.print = rows("at,type,status,text,id", func(m *received) []any {
-			return []any{clock(m.Timestamp), m.Type, m.Status, m.summary(), m.MessageID}
+			return []any{clock(m.Timestamp.Time), m.Type, m.Status, m.summary(), m.MessageID}
 		})
 		return t.finish(r, err)
 	}
@@ -151,7 +141,7 @@ func timeoutError(ctx context.Context, cl *client.Client, number string, f field
 		fmt.Fprintf(&b, "\n  %s arrived at that phone%s:", count(len(came), "message"), since)
 	}
 	for _, m := range came {
-		fmt.Fprintf(&b, "\n    %s  %-8s %-40s %s", clock(m.Timestamp), m.Type, m.summary(), m.Status)
+		fmt.Fprintf(&b, "\n    %s  %-8s %-40s %s", clock(m.Timestamp.Time), m.Type, m.summary(), m.Status)
 	}
 	return fail(exitNegative, "%s", b.String())
 }

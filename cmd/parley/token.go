@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley"
+	"parley/internal/wire"
 )
 
 func (c *cli) token() *cobra.Command {
@@ -27,17 +28,15 @@ func (c *cli) token() *cobra.Command {
 					as("expires_at").by(readExpiry),
 			},
 			check: checkNewToken, call: "POST tokens", creates: true,
-			print: one(func(c *cli, t *struct {
-				parley.Token
-				Secret string `json:"token"`
-			}) string {
+			print: one(func(c *cli, t *wire.NewToken) string {
 				c.hint("Created token %s. It is not shown again. Revoke it with: parley token revoke %s", t.ID, t.ID)
 				return t.Secret
 			}),
 		}, {
 			use: "list", short: "List tokens, without their secret part", call: "GET tokens",
-			print: rows("id,name,kind,channel,role,state,created,expires,last used", func(t *parley.Token) []any {
-				return []any{t.ID, t.Name, t.Kind, t.Channel, t.Role, tokenState(t), when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
+			print: rows("id,name,kind,channel,role,state,created,expires,last used", func(t *wire.Token) []any {
+				return []any{t.ID, t.Name, t.Kind, t.Channel, t.Role, tokenState(t), when(t.CreatedAt.Time), when(t.ExpiresAt.Time),
+					when(t.LastUsedAt.Time)}
 			}),
 		}, {
 			use: "set ID", short: "Change a token's name, or the role of an admin token",
@@ -101,11 +100,11 @@ func readExpiry(flag, text string) (any, error) {
 	return nil, fail(exitUsage, "%s: %q is neither a length of time (12h, 90d) nor a date (2027-01-31)", flag, text)
 }
 
-func tokenState(t *parley.Token) string {
+func tokenState(t *wire.Token) string {
 	switch {
 	case !t.RevokedAt.IsZero():
 		return "revoked"
-	case !t.Active(time.Now()):
+	case !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt.Time):
 		return "expired"
 	case t.Dev: // only a development server accepts it
 		return "dev"
@@ -114,12 +113,12 @@ func tokenState(t *parley.Token) string {
 }
 
 func (*cli) showRotated(done *struct {
-	Ended []parley.Token `json:"ended"`
+	Ended []wire.Token `json:"ended"`
 }) string {
 	if len(done.Ended) == 0 {
 		return ""
 	}
-	return newTable("ended,name,kind,channel", done.Ended, func(t *parley.Token) []any {
+	return newTable("ended,name,kind,channel", done.Ended, func(t *wire.Token) []any {
 		return []any{t.ID, t.Name, t.Kind, t.Channel}
 	})
 }

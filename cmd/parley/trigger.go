@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 // triggerTimeout is how long an event may take. A dropped connection and an expiry need a few seconds.
@@ -305,7 +306,7 @@ func (t *trigger) choosePhone(ctx context.Context) error {
 	if t.number != "" {
 		return nil
 	}
-	var phones []phone
+	var phones []wire.Phone
 	if _, err := t.api.Get(ctx, "/api/sandbox/phones", nil, &phones); err != nil {
 		return err
 	}
@@ -317,7 +318,7 @@ func (t *trigger) choosePhone(ctx context.Context) error {
 }
 
 func (t *trigger) addPhone(ctx context.Context) error {
-	var p phone
+	var p wire.Phone
 	_, err := t.api.Post(ctx, "/api/sandbox/phones", map[string]string{}, &p)
 	t.number = p.Number
 	return err

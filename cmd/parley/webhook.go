@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley"
-	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 func (c *cli) webhook() *cobra.Command {
@@ -42,7 +42,7 @@ func (c *cli) webhook() *cobra.Command {
 		}, {
 			use: "list", short: "List the webhooks", call: "GET webhooks",
 			print: rows("id,url,channel,events,state,created", func(w *webhook) []any {
-				return []any{w.ID, w.URL, w.channel(), w.events(), w.state(), when(w.CreatedAt)}
+				return []any{w.ID, w.URL, w.channel(), w.events(), w.state(), when(w.CreatedAt.Time)}
 			}),
 		}, {
 			use: "show ID", short: "Show a webhook", flags: []flag{boolFlag("secret", "show its secret too")},
@@ -53,7 +53,7 @@ func (c *cli) webhook() *cobra.Command {
 			use: "test ID", short: "Send a test event to a webhook and show the response",
 			long: "Send a test event to a webhook and show the response. The server must be running.",
 			call: "POST webhooks/*/test", live: true,
-			print: one(func(_ *cli, a *client.Attempt) string { return a.String() }),
+			print: one(func(_ *cli, a *wire.Attempt) string { return a.String() }),
 		}, {
 			use: "rotate ID", short: "Replace a webhook's secret and print the new one; for 24 hours the old one signs too",
 			example: `  parley webhook rotate whk_2f0c6a9be1d84c53a7f0
@@ -79,7 +79,7 @@ func (c *cli) webhook() *cobra.Command {
 
 const rotated = "for 24 hours the old secret signs too"
 
-var printSecret = one(func(_ *cli, s *client.Secret) string { return s.Secret })
+var printSecret = one(func(_ *cli, s *wire.Secret) string { return s.Secret })
 
 // checkEvents replaces the names of events by their types.
 func checkEvents(f fields) error {
@@ -106,17 +106,12 @@ func eventTypes(names []string) ([]parley.EventType, error) {
 	return types, nil
 }
 
-// webhook is a webhook as the API shows it.
-type webhook struct {
-	parley.Webhook
-	MediaLinks string `json:"media_links"`
-	Warning    string `json:"warning"`
-	Secret     string `json:"secret"` // of one that was just created
-}
+// webhook is one as the API shows it; only a new one has its secret.
+type webhook wire.NewWebhook
 
 func (w *webhook) state() string {
 	switch {
-	case !w.IsEnabled():
+	case !w.Enabled:
 		return "off"
 	case w.Failures > 0:
 		return "failing"
@@ -125,7 +120,7 @@ func (w *webhook) state() string {
 }
 
 func (w *webhook) channel() string { return cmp.Or(string(w.Channel), "all") }
-func (w *webhook) events() string  { return cmp.Or(strings.Join(typeNames(w.Types), ","), "all") }
+func (w *webhook) events() string  { return cmp.Or(strings.Join(typeNames(w.Events), ","), "all") }
 
 func typeNames(types []parley.EventType) []string {
 	names := make([]string, len(types))
@@ -139,7 +134,7 @@ func showWithSecret(ctx context.Context, t *task) error {
 	withSecret := t.fields.pop("secret") != nil
 	r, err := t.request(ctx)
 	if err == nil && withSecret {
-		var s client.Secret
+		var s wire.Secret
 		_, err = t.api.Get(ctx, t.path()+"/secret", nil, &s)
 		all := strings.TrimSuffix(strings.TrimSpace(string(r.Data)), "}")
 		r.Data = json.RawMessage(fmt.Sprintf("%s,%q:%q}", all, "secret", s.Secret))
@@ -149,15 +144,15 @@ func showWithSecret(ctx context.Context, t *task) error {
 
 func (*cli) showWebhook(w *webhook) string {
 	lines := []string{"id", string(w.ID), "url", w.URL, "channel", w.channel(), "events", w.events(), "state", w.state(),
-		"created", when(w.CreatedAt)}
-	if !w.IsEnabled() {
-		lines = append(lines, "off since", when(w.DisabledAt), "reason", w.Reason)
+		"created", when(w.CreatedAt.Time)}
+	if !w.Enabled {
+		lines = append(lines, "off since", when(w.DisabledAt.Time), "reason", w.Reason)
 	}
 	if w.MediaLinks == "signed" {
 		lines = append(lines, "media links", w.MediaLinks)
 	}
 	if w.Failures > 0 {
-		lines = append(lines, "failing", fmt.Sprintf("%s since %s", count(w.Failures, "attempt"), when(w.FailingSince)))
+		lines = append(lines, "failing", fmt.Sprintf("%s since %s", count(w.Failures, "attempt"), when(w.FailingSince.Time)))
 	}
 	if w.Secret != "" {
 		lines = append(lines, "secret", w.Secret)

@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/store"
 	"parley/internal/token"
+	"parley/internal/wire"
 )
 
 // act does the work of a route. If its row names an act, success is in the audit log: in the transaction of the work if that calls
@@ -233,27 +234,14 @@ func withoutSecrets(address string) string {
 	return shown
 }
 
-type auditRow struct {
-	ID        int64           `json:"id"`
-	At        string          `json:"at"`
-	ActorKind store.ActorKind `json:"actor_kind"`
-	Actor     string          `json:"actor"`
-	ActorName string          `json:"actor_name"`
-	Role      parley.Role     `json:"role"`
-	Action    string          `json:"action"`
-	Object    *string         `json:"object"`
-	Address   *string         `json:"address"`
-	RequestID string          `json:"request_id"`
-	Before    json.RawMessage `json:"before"` // null: nothing
-	After     json.RawMessage `json:"after"`
-}
-
-// auditRow is an entry as the caller may see it: only the audit log of operators and owners has the paths of addresses.
-func (r *request) auditRow(e store.AuditEntry) auditRow {
+// auditEntry is an entry as the caller may see it: only the audit log of operators and owners has the paths of addresses.
+func (r *request) auditEntry(e store.AuditEntry) wire.AuditEntry {
 	if !r.token.Role.Includes(parley.Operator) {
 		e.Before, e.After = withShortURL(e.Before), withShortURL(e.After)
 	}
-	return toAuditRow(e)
+	return wire.AuditEntry{ID: e.Seq, At: wire.At(e.At), ActorKind: string(e.Actor.Kind), Actor: e.Actor.ID, ActorName: e.Actor.Name,
+		Role: e.Actor.Role, Action: e.Action, Object: wire.Text(e.Object), Address: wire.Text(e.Address), RequestID: e.Request,
+		Before: e.Before, After: e.After}
 }
 
 func withShortURL(changed json.RawMessage) json.RawMessage {
@@ -266,11 +254,6 @@ func withShortURL(changed json.RawMessage) json.RawMessage {
 	return encodeFields(fields)
 }
 
-func toAuditRow(e store.AuditEntry) auditRow {
-	return auditRow{e.Seq, parley.Stamp(e.At), e.Actor.Kind, e.Actor.ID, e.Actor.Name, e.Actor.Role, e.Action, textOrNil(e.Object),
-		textOrNil(e.Address), e.Request, e.Before, e.After}
-}
-
 func (s *server) listAudit(ctx context.Context, r *request) (any, error) {
 	q := store.AuditQuery{
 		Action: r.OptionalText("action", 1, 60), Actor: r.OptionalText("actor", 1, 100), Object: r.OptionalText("object", 1, 100),
@@ -281,5 +264,5 @@ func (s *server) listAudit(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	entries, total, err := s.config.Store.Audit(ctx, q, page)
-	return okPage(mapped(entries, r.auditRow), page, total), err
+	return okPage(mapped(entries, r.auditEntry), page, total), err
 }

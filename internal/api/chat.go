@@ -28,14 +28,6 @@ func (s *server) readHistory(ctx context.Context, r *request, chat parley.Contac
 	return okPage(records, page, total), err
 }
 
-type chatRow struct {
-	ContactID parley.ContactID `json:"contact_id,omitempty"` // exactly one of the two
-	GroupID   parley.GroupID   `json:"group_id,omitempty"`
-	Messages  int64            `json:"messages"`
-	Archived  bool             `json:"archived"`
-	Timestamp string           `json:"timestamp"`
-}
-
 func (s *server) chats(ctx context.Context, r *request) (any, error) {
 	page, after := r.Page(), chatCursor(r.Form, "cursor")
 	byCursor := after != (parley.ChatCursor{})
@@ -46,8 +38,8 @@ func (s *server) chats(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	chats, next, total, err := s.config.Store.Chats(ctx, r.channel.Code, page, after)
-	list := okPage(mapped(chats, func(c parley.Chat) chatRow {
-		row := chatRow{GroupID: c.Contact.Group(), Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
+	list := okPage(mapped(chats, func(c parley.Chat) wire.Chat {
+		row := wire.Chat{GroupID: c.Contact.Group(), Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
 		if row.GroupID == "" {
 			row.ContactID = c.Contact
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,18 +40,13 @@ var errIncomplete = errors.New("the export is incomplete")
 
 // export is what an endpoint exports.
 type export[T any] struct {
-	name    string // of the file
-	object  string // of the audit log
-	columns []column[T]
+	name    string                    // of the file
+	object  string                    // of the audit log
+	columns []string                  // fields of a row as JSON, or of more
+	more    func(T) map[string]string // what a row of CSV has besides; may be nil
 	atMost  func(ctx context.Context) (int64, error)
 	// next reads the next rows. more is false after the last.
 	next func(ctx context.Context) (rows []T, more bool, err error)
-}
-
-// column is a column of a CSV file.
-type column[T any] struct {
-	name string
-	cell func(T) string
 }
 
 // streamExport checks a request for an export, and reads the first rows, before the response begins. HEAD only counts.
@@ -116,7 +112,7 @@ func writeExport[T any](ctx context.Context, w http.ResponseWriter, format strin
 	write := writeLines[T]
 	if format == "csv" {
 		sheet := csv.NewWriter(out)
-		if err := sheet.Write(mapped(e.columns, func(c column[T]) string { return c.name })); err != nil {
+		if err := sheet.Write(e.columns); err != nil {
 			return errors.Join(errIncomplete, err)
 		}
 		write = func(_ io.Writer, rows []T) error { return e.writeCSV(sheet, rows) }
@@ -155,8 +151,16 @@ func writeLines[T any](out io.Writer, rows []T) error {
 func (e export[T]) writeCSV(sheet *csv.Writer, rows []T) error {
 	cells := make([]string, len(e.columns))
 	for _, row := range rows {
-		for i, c := range e.columns {
-			cells[i] = safeCell(strings.ToValidUTF8(c.cell(row), "\uFFFD"))
+		fields, err := toFields(row)
+		if err != nil {
+			return err
+		}
+		var more map[string]string
+		if e.more != nil {
+			more = e.more(row)
+		}
+		for i, name := range e.columns {
+			cells[i] = safeCell(strings.ToValidUTF8(cmp.Or(more[name], toCell(fields[name])), "\uFFFD"))
 		}
 		if err := sheet.Write(cells); err != nil {
 			return err
@@ -164,6 +168,17 @@ func (e export[T]) writeCSV(sheet *csv.Writer, rows []T) error {
 	}
 	sheet.Flush()
 	return sheet.Error()
+}
+
+// toCell is a JSON value as text; null is empty.
+func toCell(value json.RawMessage) (text string) {
+	switch {
+	case len(value) == 0 || value[0] == 'n':
+		return ""
+	case json.Unmarshal(value, &text) != nil: // not a text
+		return string(value)
+	}
+	return text
 }
 
 // formulaStarts are the characters with which a spreadsheet program begins a formula, also in their wide forms.
@@ -177,52 +192,25 @@ func safeCell(text string) string {
 	return text
 }
 
-var messageColumns = []column[wire.Message]{
-	{"timestamp", func(m wire.Message) string { return parley.Stamp(m.Timestamp.Time) }},
-	{"channel", func(m wire.Message) string { return string(m.Channel) }},
-	{"direction", func(m wire.Message) string {
-		if m.Outgoing {
-			return "out"
-		}
-		return "in"
-	}},
-	{"contact_id", func(m wire.Message) string { return string(m.ContactID) }},
-	{"group_id", func(m wire.Message) string { return string(m.GroupID) }},
-	{"contact_name", func(m wire.Message) string { return m.ContactName }},
-	{"group_name", func(m wire.Message) string { return orEmpty(m.GroupName) }},
-	{"type", func(m wire.Message) string { return string(m.Type) }},
-	{"body", func(m wire.Message) string { return m.Body }},
-	{"status", func(m wire.Message) string { return m.Status }},
-	{"error_code", func(m wire.Message) string {
-		if m.Error == nil {
-			return ""
-		}
-		return string(m.Error.Code)
-	}},
-	{"error_message", func(m wire.Message) string {
-		if m.Error == nil {
-			return ""
-		}
-		return m.Error.Message
-	}},
-	{"updated_at", func(m wire.Message) string { return parley.Stamp(m.UpdatedAt.Time) }},
-	{"message_id", func(m wire.Message) string { return m.MessageID }},
-	{"request_id", func(m wire.Message) string { return m.RequestID }},
-	{"otp", func(m wire.Message) string { return strconv.FormatBool(m.OTP) }},
-}
+var messageColumns = []string{"timestamp", "channel", "direction", "contact_id", "group_id", "contact_name", "group_name", "type", "body",
+	"status", "error_code", "error_message", "updated_at", "message_id", "request_id", "otp"}
 
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
+func moreOfMessage(m wire.Message) map[string]string {
+	more := map[string]string{"direction": "in", "otp": strconv.FormatBool(m.OTP)}
+	if m.Outgoing {
+		more["direction"] = "out"
 	}
-	return *s
+	if m.Error != nil {
+		more["error_code"], more["error_message"] = string(m.Error.Code), m.Error.Message
+	}
+	return more
 }
 
 func (s *server) exportMessages(ctx context.Context, r *request) (response, error) {
 	q := messageQuery(r.Form)
 	q.Limit, q.Before = exportPage, 0
 	return streamExport(ctx, s, r, export[wire.Message]{
-		name: "messages", object: string(q.Channel), columns: messageColumns,
+		name: "messages", object: string(q.Channel), columns: messageColumns, more: moreOfMessage,
 		atMost: func(ctx context.Context) (int64, error) { return s.config.Store.CountMessagesAtMost(ctx, q) },
 		next: func(ctx context.Context) ([]wire.Message, bool, error) {
 			page, err := s.config.Gateway.FindMessages(ctx, q)
@@ -241,28 +229,8 @@ func (s *server) exportMessages(ctx context.Context, r *request) (response, erro
 	})
 }
 
-var deliveryColumns = []column[deliveryRow]{
-	{"created_at", func(d deliveryRow) string { return d.CreatedAt }},
-	{"channel", func(d deliveryRow) string { return string(d.Channel) }},
-	{"type", func(d deliveryRow) string { return string(d.Type) }},
-	{"event_id", func(d deliveryRow) string { return string(d.EventID) }},
-	{"contact_id", func(d deliveryRow) string { return orEmpty(d.ContactID) }},
-	{"webhook", func(d deliveryRow) string { return orEmpty(d.Webhook) }},
-	{"url", func(d deliveryRow) string { return d.URL }},
-	{"state", func(d deliveryRow) string { return d.State }},
-	{"attempts", func(d deliveryRow) string { return strconv.Itoa(d.Attempts) }},
-	{"tried_at", func(d deliveryRow) string { return orEmpty(d.TriedAt) }},
-	{"code", func(d deliveryRow) string {
-		if d.Code == nil {
-			return ""
-		}
-		return strconv.Itoa(*d.Code)
-	}},
-	{"took_ms", func(d deliveryRow) string { return strconv.FormatInt(d.TookMS, 10) }},
-	{"problem", func(d deliveryRow) string { return d.Problem }},
-	{"next_at", func(d deliveryRow) string { return orEmpty(d.NextAt) }},
-	{"id", func(d deliveryRow) string { return string(d.ID) }},
-}
+var deliveryColumns = []string{"created_at", "channel", "type", "event_id", "contact_id", "webhook", "url", "state", "attempts", "tried_at",
+	"code", "took_ms", "problem", "next_at", "id"}
 
 func (s *server) exportDeliveries(ctx context.Context, r *request) (response, error) {
 	q := deliveryQuery(r.Form, "waiting", retrying, "delivered", "failed")
@@ -270,20 +238,20 @@ func (s *server) exportDeliveries(ctx context.Context, r *request) (response, er
 		q.Events = append(q.Events, eventSeq(r.Form, "event_id"))
 	}
 	before := int64(math.MaxInt64)
-	return streamExport(ctx, s, r, export[deliveryRow]{
+	return streamExport(ctx, s, r, export[wire.Delivery]{
 		name: "deliveries", object: cmp.Or(string(q.Webhook), string(q.Channel)), columns: deliveryColumns,
 		atMost: func(ctx context.Context) (int64, error) {
 			_, total, err := s.config.Store.Deliveries(ctx, q, parley.Page{})
 			return total, err
 		},
-		next: func(ctx context.Context) ([]deliveryRow, bool, error) {
+		next: func(ctx context.Context) ([]wire.Delivery, bool, error) {
 			found, err := s.config.Store.DeliveriesBefore(ctx, q, before, exportPage)
 			if err != nil || len(found) == 0 {
 				return nil, false, err
 			}
 			addresses, err := s.addresses(ctx)
 			before = found[len(found)-1].ID.Number()
-			return mapped(found, func(d parley.Delivery) deliveryRow { return r.deliveryRow(d, addresses) }), len(found) == exportPage, err
+			return mapped(found, func(d parley.Delivery) wire.Delivery { return r.delivery(d, addresses) }), len(found) == exportPage, err
 		},
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,13 +146,19 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 // TestExportIsBounded: the next page is read only when the last one was taken, and an export that cannot go on is no whole one.
 func TestExportIsBounded(t *testing.T) {
 	pages := 0
-	e := export[int]{columns: []column[int]{{"n", func(int) string { return strings.Repeat("x", 1000) }}}}
-	e.next = func(context.Context) ([]int, bool, error) { pages++; return make([]int, 100), true, nil }
+	type row struct {
+		N string `json:"n"`
+	}
+	e := export[row]{columns: []string{"n"}}
+	e.next = func(context.Context) ([]row, bool, error) {
+		pages++
+		return slices.Repeat([]row{{strings.Repeat("x", 1000)}}, 100), true, nil
+	}
 	err := writeExport(t.Context(), &failingWriter{http.Header{}, 350_000}, "csv", e, nil, true)
 	if !errors.Is(err, errIncomplete) || !errors.Is(err, io.ErrClosedPipe) || pages > 4 {
 		t.Errorf("%d pages: %v", pages, err)
 	}
-	e.next = func(context.Context) ([]int, bool, error) { return nil, false, errors.New("the database is gone") }
+	e.next = func(context.Context) ([]row, bool, error) { return nil, false, errors.New("the database is gone") }
 	if err := writeExport(t.Context(), &failingWriter{http.Header{}, 1 << 20}, "csv", e, nil, true); !errors.Is(err, errIncomplete) {
 		t.Errorf("an export that failed: %v", err)
 	}

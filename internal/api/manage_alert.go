@@ -9,74 +9,32 @@ import (
 
 	"parley"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
-type alertRuleRow struct {
-	ID            parley.AlertRuleID `json:"id"`
-	Name          string             `json:"name"`
-	Kind          parley.AlertKind   `json:"kind"`
-	Channel       *string            `json:"channel"`
-	Share         *int               `json:"share"`
-	WindowMinutes *int               `json:"window_minutes"`
-	URL           *string            `json:"url"`
-	Via           *string            `json:"via"`
-	ContactID     *string            `json:"contact_id"`
-	Quiet         *alertQuiet        `json:"quiet"`
-	Enabled       bool               `json:"enabled"`
-	Warning       string             `json:"warning"`
-	CreatedAt     string             `json:"created_at"`
-}
-
-type alertQuiet struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-	Zone string `json:"zone"`
-}
-
-type newAlertRule struct {
-	alertRuleRow `json:",inline"`
-	Secret       *string `json:"secret"`
-}
-
-type alertRow struct {
-	ID         string             `json:"id"`
-	Rule       parley.AlertRuleID `json:"rule"`
-	Channel    *string            `json:"channel"`
-	Sentence   string             `json:"sentence"`
-	RaisedAt   string             `json:"raised_at"`
-	NotifiedAt *string            `json:"notified_at"`
-	ResolvedAt *string            `json:"resolved_at"`
-	Problem    string             `json:"problem"`
-}
-
-type alertsData struct {
-	Rules  []alertRuleRow `json:"rules"`
-	Alerts []alertRow     `json:"alerts"`
-}
-
-func toAlertRule(a parley.AlertRule) alertRuleRow {
-	row := alertRuleRow{
-		ID: a.ID, Name: a.Name, Kind: a.Kind, Channel: textOrNil(a.Channel), URL: textOrNil(a.URL), Via: textOrNil(a.Via),
-		ContactID: textOrNil(a.Contact), Enabled: a.Enabled, Warning: addressWarning(a.URL), CreatedAt: parley.Stamp(a.CreatedAt),
+func toAlertRule(a parley.AlertRule) wire.AlertRule {
+	row := wire.AlertRule{
+		ID: a.ID, Name: a.Name, Kind: a.Kind, Channel: wire.Text(a.Channel), URL: wire.Text(a.URL), Via: wire.Text(a.Via),
+		ContactID: wire.Text(a.Contact), Enabled: a.Enabled, Warning: addressWarning(a.URL), CreatedAt: wire.At(a.CreatedAt),
 	}
 	if a.Kind == parley.AlertFailingSends {
 		row.Share, row.WindowMinutes = new(a.Share), new(int(a.Window/time.Minute))
 	}
 	if a.Quiet != (parley.QuietHours{}) {
-		row.Quiet = &alertQuiet{a.Quiet.From, a.Quiet.To, a.Quiet.Zone}
+		row.Quiet = &wire.QuietHours{From: a.Quiet.From, To: a.Quiet.To, Zone: a.Quiet.Zone}
 	}
 	return row
 }
 
 // alertRule is a rule as the caller may see it.
-func (r *request) alertRule(a parley.AlertRule) alertRuleRow {
+func (r *request) alertRule(a parley.AlertRule) wire.AlertRule {
 	row := toAlertRule(a)
-	row.URL = textOrNil(r.shownAddress(a.URL))
+	row.URL = wire.Text(r.shownAddress(a.URL))
 	return row
 }
 
 // auditAlert is a rule as the audit log shows it.
-func auditAlert(a parley.AlertRule) alertRuleRow {
+func auditAlert(a parley.AlertRule) wire.AlertRule {
 	a.URL = withoutSecrets(a.URL)
 	return toAlertRule(a)
 }
@@ -91,9 +49,9 @@ func (s *server) listAlerts(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	alerts, total, err := s.config.Store.Alerts(ctx, page)
-	return okPage(alertsData{mapped(rules, r.alertRule), mapped(alerts, func(a parley.Alert) alertRow {
-		return alertRow{a.ID(), a.Rule, textOrNil(a.Channel), a.Sentence, parley.Stamp(a.RaisedAt), stampOrNil(a.NotifiedAt),
-			stampOrNil(a.ResolvedAt), a.Problem}
+	return okPage(wire.Alerts{Rules: mapped(rules, r.alertRule), Alerts: mapped(alerts, func(a parley.Alert) wire.Alert {
+		return wire.Alert{ID: a.ID(), Rule: a.Rule, Channel: wire.Text(a.Channel), Sentence: a.Sentence, RaisedAt: wire.At(a.RaisedAt),
+			NotifiedAt: wire.At(a.NotifiedAt), ResolvedAt: wire.At(a.ResolvedAt), Problem: a.Problem}
 	})}, page, total), err
 }
 
@@ -150,7 +108,7 @@ func (s *server) createAlert(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	rule.ID = parley.NewAlertRuleID()
-	var secret *string
+	var secret string
 	err = s.tx(ctx, func(tx *store.Tx) error {
 		all, err := tx.AlertRules(ctx)
 		if err != nil {
@@ -163,18 +121,16 @@ func (s *server) createAlert(ctx context.Context, r *request) (any, error) {
 			return err
 		}
 		if rule.URL != "" {
-			made, err := s.config.Callbacks.Secrets.Add(ctx, tx, parley.AlertSecret(rule.ID))
-			if err != nil {
+			if secret, err = s.config.Callbacks.Secrets.Add(ctx, tx, parley.AlertSecret(rule.ID)); err != nil {
 				return err
 			}
-			secret = &made
 		}
 		// The stored response must not contain the secret.
-		before := ok("The alert rule already exists. Its secret was shown once.", newAlertRule{toAlertRule(rule), nil})
+		before := ok("The alert rule already exists. Its secret was shown once.", wire.NewAlertRule{AlertRule: toAlertRule(rule)})
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(rule.ID), after: auditAlert(rule)}),
 			r.storeKey(ctx, tx, http.StatusCreated, before))
 	})
-	return ok("Alert rule created", newAlertRule{toAlertRule(rule), secret}), err
+	return ok("Alert rule created", wire.NewAlertRule{AlertRule: toAlertRule(rule), Secret: wire.Text(secret)}), err
 }
 
 func (r *request) alertID() parley.AlertRuleID { return parley.AlertRuleID(r.http.PathValue("id")) }

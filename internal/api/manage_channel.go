@@ -13,51 +13,18 @@ import (
 	"parley/internal/network/sandbox"
 	"parley/internal/stats"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
-type channelRow struct {
-	Code      parley.ChannelCode     `json:"code"`
-	Name      string                 `json:"name"`
-	Network   parley.NetworkName     `json:"network"`
-	Simulated bool                   `json:"simulated"` // its phones are not real
-	Number    string                 `json:"number"`
-	Status    parley.ChannelStatus   `json:"status"`
-	Reason    string                 `json:"reason"`
-	Since     *string                `json:"since"` // null: no server runs
-	Enabled   bool                   `json:"enabled"`
-	Labels    []string               `json:"labels"`
-	Settings  parley.ChannelSettings `json:"settings"` // those that differ from the defaults
-	Pace      paceRow                `json:"pace"`
-	CreatedAt string                 `json:"created_at"`
-
-	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it holds
-	RestrictedUntil *string            `json:"restricted_until,omitempty"`
-	Evidence        *evidenceRow       `json:"evidence"` // null: not running, or not provided by the network
-	Pairing         *pairingRow        `json:"pairing"`  // null: not paired activity
-
-	LastInboundAt   *string `json:"last_inbound_at"`   // null: nothing in the counted period
-	LastConfirmedAt *string `json:"last_confirmed_at"` // null: likewise
-	Waiting         int     `json:"waiting"`
-	Sent24h         int64   `json:"sent_24h"`
-	Failed24h       int64   `json:"failed_24h"`
-	Faults          int     `json:"faults"` // of the simulated network, waiting for a send
+func toPace(least, most time.Duration) wire.Pace {
+	return wire.Pace{Least: parley.Duration(least), Most: parley.Duration(most)}
 }
 
-// paceRow is how long a channel waits between two sends, at least and at most.
-type paceRow struct {
-	Least parley.Duration `json:"least"`
-	Most  parley.Duration `json:"most"`
-}
-
-func toPace(least, most time.Duration) paceRow {
-	return paceRow{parley.Duration(least), parley.Duration(most)}
-}
-
-func toChannelRow(c parley.Channel, on network.Info) channelRow {
-	row := channelRow{
+func toChannel(c parley.Channel, on network.Info) wire.Channel {
+	row := wire.Channel{
 		Code: c.Code, Name: c.Name, Network: c.Network, Simulated: on.Simulated, Number: c.Number,
-		Status: c.State.Status, Reason: c.State.Reason, Since: stampOrNil(c.State.Since),
-		Enabled: c.Enabled, Labels: append([]string{}, c.Labels...), CreatedAt: parley.Stamp(c.CreatedAt),
+		Status: c.State.Status, Reason: c.State.Reason, Since: wire.At(c.State.Since),
+		Enabled: c.Enabled, Labels: append([]string{}, c.Labels...), CreatedAt: wire.At(c.CreatedAt),
 		Settings: c.Settings, Pace: toPace(on.Pace(c)), ArchiveOf: c.Settings.ArchiveOf,
 	}
 	if d := row.Settings.Pace; d != nil && *d == 0 && on.MostPace == 0 { // zero is the default
@@ -67,20 +34,20 @@ func toChannelRow(c parley.Channel, on network.Info) channelRow {
 	return row
 }
 
-func (s *server) channelRow(c parley.Channel, activity store.ChannelActivity) channelRow {
-	row := toChannelRow(c, s.config.Gateway.Network(c.Network))
+func (s *server) channel(c parley.Channel, activity store.ChannelActivity) wire.Channel {
+	row := toChannel(c, s.config.Gateway.Network(c.Network))
 	if c.Network == sandbox.Info.Name {
 		row.Faults = s.config.Sandbox.WaitingFaults(c.Code)
 	}
-	row.RestrictedUntil = stampOrNil(s.config.Gateway.RestrictedUntil(c.Code))
+	row.RestrictedUntil = wire.At(s.config.Gateway.RestrictedUntil(c.Code))
 	if e, known := s.config.Gateway.Evidence(c.Code); known {
 		row.Evidence = toEvidence(e)
 	}
 	if p, known := s.config.Gateway.Pairing(c.Code); known {
-		row.Pairing = toPairing(p)
+		row.Pairing = new(toPairing(p))
 	}
 	row.Waiting = s.config.Gateway.QueueDepth(c.Code)
-	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(activity.ReceivedAt), stampOrNil(activity.ConfirmedAt)
+	row.LastInboundAt, row.LastConfirmedAt = wire.At(activity.ReceivedAt), wire.At(activity.ConfirmedAt)
 	row.Sent24h, row.Failed24h = activity.Sent, activity.Failed
 	return row
 }
@@ -106,7 +73,7 @@ func (s *server) channelResponse(ctx context.Context, sentence string, c parley.
 	if err != nil {
 		return nil, notFoundAs(err, errNoChannel)
 	}
-	return ok(sentence, s.channelRow(c, s.channelActivity(ctx, []parley.Channel{c})[c.Code])), nil
+	return ok(sentence, s.channel(c, s.channelActivity(ctx, []parley.Channel{c})[c.Code])), nil
 }
 
 var errNoChannel = parley.Errorf(parley.NotFound, "This channel does not exist.")
@@ -131,7 +98,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	const sentence = "Channel created"
 	c, err = s.config.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.Code), after: auditChannel(stored)}),
-			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, toChannelRow(stored, s.config.Gateway.Network(stored.Network)))))
+			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, toChannel(stored, s.config.Gateway.Network(stored.Network)))))
 	})
 	r.accepted, r.replaces = err == nil, true // the response says more once the channel has started
 	return s.channelResponse(ctx, sentence, c, err)

@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/network/sandbox"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 const (
@@ -195,7 +196,7 @@ func (s *server) listChannels(ctx context.Context, r *request) (any, error) {
 	if !order.byCount {
 		activity = s.channelActivity(ctx, found)
 	}
-	row := func(c parley.Channel) channelRow { return s.channelRow(c, activity[c.Code]) }
+	row := func(c parley.Channel) wire.Channel { return s.channel(c, activity[c.Code]) }
 	return envelope{Success: true, Message: "OK", Data: mapped(found, row), Meta: meta}, nil
 }
 

@@ -7,33 +7,16 @@ import (
 
 	"parley"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
-type deletionState string
-
-const (
-	deletionRunning  deletionState = "running"
-	deletionFinished deletionState = "finished"
-)
-
-type deletionRow struct {
-	ID              string             `json:"id"`
-	Code            parley.ChannelCode `json:"code"`
-	State           deletionState      `json:"state"`
-	StartedAt       string             `json:"started_at"`
-	FinishedAt      *string            `json:"finished_at"`
-	MessagesDeleted int64              `json:"messages_deleted"`
-	MessagesLeft    *int64             `json:"messages_left"` // nil: not counted yet
-	Problem         string             `json:"problem"`
-}
-
-func newDeletionRow(d store.Deletion) deletionRow {
-	row := deletionRow{
-		ID: strconv.FormatInt(d.ID, 10), Code: d.Channel, State: deletionRunning, StartedAt: parley.Stamp(d.StartedAt),
-		FinishedAt: stampOrNil(d.FinishedAt), MessagesDeleted: d.Purged, Problem: d.Problem,
+func toDeletion(d store.Deletion) wire.Deletion {
+	row := wire.Deletion{
+		ID: strconv.FormatInt(d.ID, 10), Code: d.Channel, State: "running", StartedAt: wire.At(d.StartedAt),
+		FinishedAt: wire.At(d.FinishedAt), MessagesDeleted: d.Purged, Problem: d.Problem,
 	}
 	if !d.FinishedAt.IsZero() {
-		row.State = deletionFinished
+		row.State = "finished"
 	}
 	if left := max(0, d.Messages-d.Purged); d.Messages >= 0 {
 		row.MessagesLeft = &left
@@ -54,11 +37,11 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (any, error) {
 		s.config.Callbacks.Reload() // its webhooks were deleted too
 		err = s.config.Tokens.Refresh(ctx)
 	}
-	return ok("Channel deleted. Its messages are removed in the background.", newDeletionRow(d)), err
+	return ok("Channel deleted. Its messages are removed in the background.", toDeletion(d)), err
 }
 
 // listDeletions lists the deletions under way, and those that finished in the last days.
 func (s *server) listDeletions(ctx context.Context, _ *request) (any, error) {
 	deletions, err := s.config.Store.Deletions(ctx)
-	return ok("OK", mapped(deletions, newDeletionRow)), err
+	return ok("OK", mapped(deletions, toDeletion)), err
 }

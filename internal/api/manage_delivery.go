@@ -12,76 +12,37 @@ import (
 	"parley"
 	"parley/internal/api/form"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
-type deliveryRow struct {
-	ID        parley.DeliveryID  `json:"id"`
-	Webhook   *string            `json:"webhook"`
-	URL       string             `json:"url"`
-	EventID   parley.EventID     `json:"event_id"`
-	Type      parley.EventType   `json:"type"`
-	Channel   parley.ChannelCode `json:"channel"`
-	ContactID *string            `json:"contact_id"`
-	State     string             `json:"state"`
-	Attempts  int                `json:"attempts"`
-	NextAt    *string            `json:"next_at"`
-	CreatedAt string             `json:"created_at"`
-	TriedAt   *string            `json:"tried_at"`
-	Code      *int               `json:"code"`
-	TookMS    int64              `json:"took_ms"`
-	Problem   string             `json:"problem"`
-}
-
-type deliveryDetail struct {
-	deliveryRow `json:",inline"`
-	Answer      string            `json:"answer"`
-	History     []deliveryAttempt `json:"history"`
-	Body        *string           `json:"body"`
-	Request     *deliveryRequest  `json:"request"`
-}
-
-type deliveryAttempt struct {
-	Number  int    `json:"number"`
-	At      string `json:"at"`
-	TookMS  int64  `json:"took_ms"`
-	Code    *int   `json:"code"`
-	Problem string `json:"problem"`
-	Answer  string `json:"answer"`
-}
-
-type deliveryRequest struct {
-	Method  string            `json:"method"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers"`
-}
-
-func toDeliveryRow(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
-	row := deliveryRow{
-		ID: d.ID, Webhook: textOrNil(d.Webhook), URL: d.URL, EventID: d.EventID, Type: d.Type, Channel: d.Channel,
-		ContactID: textOrNil(d.Chat), State: d.State.String(), Attempts: d.Attempts, CreatedAt: parley.Stamp(d.CreatedAt),
-		TriedAt: stampOrNil(d.TriedAt), Code: codeOrNil(d.Code), TookMS: d.Took.Milliseconds(), Problem: d.Problem,
+func toDelivery(d parley.Delivery, webhooks map[parley.WebhookID]string) wire.Delivery {
+	row := wire.Delivery{
+		ID: d.ID, Webhook: wire.Text(d.Webhook), URL: d.URL, EventID: d.EventID, Type: d.Type, Channel: d.Channel,
+		ContactID: wire.Text(d.Chat), State: d.State.String(), Attempts: d.Attempts, CreatedAt: wire.At(d.CreatedAt),
+		TriedAt: wire.At(d.TriedAt), Result: toResult(d.Code, d.Took, d.Problem),
 	}
 	if d.Webhook != "" {
 		row.URL = webhooks[d.Webhook]
 	}
 	if d.State == parley.DeliveryWaiting {
-		row.NextAt = stampOrNil(d.NextAt)
+		row.NextAt = wire.At(d.NextAt)
 	}
 	return row
 }
 
-// deliveryRow is a delivery as the caller may see it.
-func (r *request) deliveryRow(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
-	row := toDeliveryRow(d, webhooks)
+// delivery is one as the caller may see it.
+func (r *request) delivery(d parley.Delivery, webhooks map[parley.WebhookID]string) wire.Delivery {
+	row := toDelivery(d, webhooks)
 	row.URL = r.shownAddress(row.URL)
 	return row
 }
 
-func codeOrNil(code int) *int {
-	if code == 0 {
-		return nil
+func toResult(code int, took time.Duration, problem string) wire.Result {
+	r := wire.Result{TookMS: took.Milliseconds(), Problem: problem}
+	if code != 0 {
+		r.Code = &code
 	}
-	return &code
+	return r
 }
 
 func (s *server) listDeliveries(ctx context.Context, r *request) (any, error) {
@@ -96,13 +57,13 @@ func (s *server) listDeliveries(ctx context.Context, r *request) (any, error) {
 	return okPage(rows, page, total), err
 }
 
-func (s *server) deliveries(ctx context.Context, r *request, q parley.DeliveryQuery, page parley.Page) ([]deliveryRow, int64, error) {
+func (s *server) deliveries(ctx context.Context, r *request, q parley.DeliveryQuery, page parley.Page) ([]wire.Delivery, int64, error) {
 	found, total, err := s.config.Store.Deliveries(ctx, q, page)
 	if err != nil {
 		return nil, 0, err
 	}
 	addresses, err := s.addresses(ctx)
-	return mapped(found, func(d parley.Delivery) deliveryRow { return r.deliveryRow(d, addresses) }), total, err
+	return mapped(found, func(d parley.Delivery) wire.Delivery { return r.delivery(d, addresses) }), total, err
 }
 
 func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, error) {
@@ -164,22 +125,24 @@ func (s *server) readDelivery(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	request, err := s.deliveryRequest(ctx, r, d, w)
-	history := mapped(d.History(), func(a parley.DeliveryAttempt) deliveryAttempt {
-		return deliveryAttempt{a.Number, parley.Stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Response}
+	history := mapped(d.History(), func(a parley.DeliveryAttempt) wire.DeliveryAttempt {
+		return wire.DeliveryAttempt{Number: a.Number, At: wire.At(a.At), Attempt: wire.Attempt{Result: toResult(a.Code, a.Took, a.Problem),
+			Answer: a.Response}}
 	})
-	return ok("OK", deliveryDetail{r.deliveryRow(d, addresses), d.Response, history, body, request}), err
+	return ok("OK", wire.DeliveryDetail{Delivery: r.delivery(d, addresses), Answer: d.Response, History: history, Body: body,
+		Request: request}), err
 }
 
 var errNoDelivery = parley.Errorf(parley.NotFound, "This delivery does not exist.")
 
 // deliveryRequest returns the request of the last attempt. It is signed again, so viewers see neither the signature nor the query: with
 // them anybody could report a login to the application before we do.
-func (s *server) deliveryRequest(ctx context.Context, r *request, d parley.Delivery, w parley.Webhook) (*deliveryRequest, error) {
+func (s *server) deliveryRequest(ctx context.Context, r *request, d parley.Delivery, w parley.Webhook) (*wire.DeliveryRequest, error) {
 	req, err := s.config.Callbacks.LastRequest(ctx, w, d)
 	if err != nil || req == nil {
 		return nil, err
 	}
-	shown := deliveryRequest{req.Method, r.shownAddress(req.URL.String()), make(map[string]string, len(req.Header))}
+	shown := wire.DeliveryRequest{Method: req.Method, URL: r.shownAddress(req.URL.String()), Headers: map[string]string{}}
 	for name := range req.Header {
 		shown.Headers[strings.ToLower(name)] = req.Header.Get(name)
 	}
@@ -196,12 +159,6 @@ const (
 	maxNamed    = 1000 // ids in one call
 )
 
-type replayData struct {
-	Replayed    int    `json:"replayed"`
-	More        bool   `json:"more"`
-	EndedBefore string `json:"ended_before"`
-}
-
 func (s *server) replayDeliveries(ctx context.Context, r *request) (any, error) {
 	q, limit := r.replay(), int(r.Whole("limit", 1000, 1, maxReplayed))
 	if err := r.Err(); err != nil {
@@ -215,7 +172,8 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (any, error) 
 			if n, err = tx.ReplayDeliveries(ctx, q, time.Now(), batch); err != nil {
 				return err
 			}
-			done = ok(fmt.Sprintf("%d queued for replay", replayed+n), replayData{replayed + n, n == batch, parley.Stamp(q.EndedBefore)})
+			done = ok(fmt.Sprintf("%d queued for replay", replayed+n), wire.Replayed{Replayed: replayed + n, More: n == batch,
+				EndedBefore: parley.Stamp(q.EndedBefore)})
 			if replayed == 0 { // one entry for all batches
 				err = r.auditTx(ctx, tx, change{object: string(q.Webhook)})
 			}
@@ -254,7 +212,7 @@ func (s *server) retryDelivery(ctx context.Context, r *request) (any, error) {
 		return nil, notFoundAs(err, errNoDelivery)
 	}
 	addresses, err := s.addresses(ctx)
-	return ok("Retrying now", toDeliveryRow(d, addresses)), err
+	return ok("Retrying now", toDelivery(d, addresses)), err
 }
 
 type retryData struct {

@@ -15,9 +15,9 @@ type messageDetail struct {
 // operatorDetail adds what only an operator sees: webhooks may belong to others.
 type operatorDetail struct {
 	messageDetail  `json:",inline"`
-	Deliveries     []deliveryRow `json:"deliveries"`
-	IdempotencyKey *string       `json:"idempotency_key"`
-	SentBy         *sender       `json:"sent_by"`
+	Deliveries     []wire.Delivery `json:"deliveries"`
+	IdempotencyKey *string         `json:"idempotency_key"`
+	SentBy         *sender         `json:"sent_by"`
 }
 
 type statusAt struct {
@@ -72,7 +72,7 @@ func newTimeline(m *parley.Message, events []parley.Event) []statusAt {
 	return line
 }
 
-func (s *server) findDeliveries(ctx context.Context, r *request, events []parley.Event) ([]deliveryRow, error) {
+func (s *server) findDeliveries(ctx context.Context, r *request, events []parley.Event) ([]wire.Delivery, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}

@@ -6,35 +6,17 @@ import (
 
 	"parley"
 	"parley/internal/cluster"
+	"parley/internal/wire"
 )
 
-type nodeState string
-
-const (
-	nodeServing  nodeState = "serving"
-	nodeDraining nodeState = "draining"
-)
-
-type nodeRow struct {
-	ID        string    `json:"id"`
-	URL       string    `json:"url"`
-	Version   string    `json:"version"`
-	State     nodeState `json:"state"`
-	Self      bool      `json:"self"` // the node that responds
-	Shards    int       `json:"shards"`
-	StartedAt string    `json:"started_at"`
-	RenewedAt string    `json:"renewed_at"`
-	ExpiresAt string    `json:"expires_at"`
-}
-
-func toNodeRow(n cluster.Node) nodeRow {
-	state := nodeServing
+func toNode(n cluster.Node) wire.Node {
+	state := "serving"
 	if n.Draining {
-		state = nodeDraining
+		state = "draining"
 	}
-	return nodeRow{
+	return wire.Node{
 		ID: strconv.FormatInt(n.ID, 10), URL: n.URL, Version: n.Version, State: state, Self: n.Self, Shards: n.Shards,
-		StartedAt: parley.Stamp(n.StartedAt), RenewedAt: parley.Stamp(n.RenewedAt()), ExpiresAt: parley.Stamp(n.ExpiresAt),
+		StartedAt: wire.At(n.StartedAt), RenewedAt: wire.At(n.RenewedAt()), ExpiresAt: wire.At(n.ExpiresAt),
 	}
 }
 
@@ -47,7 +29,7 @@ func (s *server) isNode() bool {
 // listNodes returns an empty list if the database is a file.
 func (s *server) listNodes(ctx context.Context, _ *request) (any, error) {
 	nodes, err := s.config.Cluster.Nodes(ctx)
-	return ok("OK", mapped(nodes, toNodeRow)), err
+	return ok("OK", mapped(nodes, toNode)), err
 }
 
 var (
@@ -70,7 +52,7 @@ func (s *server) drainNode(ctx context.Context, r *request) (any, error) {
 		err = errNoNode
 	}
 	node.Draining = true
-	return ok("The node hands its channels over to other nodes.", toNodeRow(node)), err
+	return ok("The node hands its channels over to other nodes.", toNode(node)), err
 }
 
 func (s *server) nodeToDrain(ctx context.Context, id string) (node cluster.Node, err error) {

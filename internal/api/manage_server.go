@@ -24,6 +24,7 @@ import (
 	"parley/internal/diagnostics"
 	"parley/internal/doctor"
 	"parley/internal/network"
+	"parley/internal/wire"
 )
 
 // Program is the running program, for the management API.
@@ -71,7 +72,7 @@ type serverData struct {
 	Channels         int            `json:"channels"`
 	DefaultChannel   *string        `json:"default_channel"` // of requests with a Global token that name none; null: they must
 	Mode             string         `json:"mode"`
-	Networks         []networkRow   `json:"networks"`
+	Networks         []wire.Network `json:"networks"`
 	FFmpeg           bool           `json:"ffmpeg"`
 	LastBackup       *lastBackup    `json:"last_backup"`
 	Retention        retentionTimes `json:"retention"`
@@ -82,37 +83,20 @@ type serverData struct {
 	WhatsAppClient   *string        `json:"whatsapp_client"` // when it was made; null: unknown
 }
 
-// networkRow describes a network; see [network.Info].
-type networkRow struct {
-	Name        parley.NetworkName      `json:"name"`
-	Title       string                  `json:"title"`
-	Simulated   bool                    `json:"simulated"`
-	Pairing     []network.PairingMethod `json:"pairing"`
-	Groups      bool                    `json:"groups"`
-	Kinds       []parley.Kind           `json:"kinds"`
-	Pace        paceRow                 `json:"pace"` // of a channel that has none of its own
-	ReplyWindow *parley.Duration        `json:"reply_window"`
-	Client      *clientData             `json:"client"` // null where the network has no versions of clients
-}
-
-type clientData struct {
-	Version string  `json:"version"` // empty: no channel needed it yet
-	Since   *string `json:"since"`   // when it was set or found; null: it is the one that is built in
-}
-
-func newClientData(v network.Versioned) *clientData {
+func newClient(v network.Versioned) *wire.NetworkClient {
 	version, since := v.Version()
-	return &clientData{version, stampOrNil(since)}
+	return &wire.NetworkClient{Version: version, Since: wire.At(since)}
 }
 
-func (s *server) newNetworkRow(i network.Info) networkRow {
-	row := networkRow{Name: i.Name, Title: i.Title, Simulated: i.Simulated, Pairing: append([]network.PairingMethod{}, i.Pairing...),
+func (s *server) network(i network.Info) wire.Network {
+	pairing := mapped(i.Pairing, func(m network.PairingMethod) string { return string(m) })
+	row := wire.Network{Name: i.Name, Title: i.Title, Simulated: i.Simulated, Pairing: pairing,
 		Groups: i.Groups, Kinds: i.Kinds, Pace: toPace(i.LeastPace, i.MostPace)}
 	if i.ReplyWindow > 0 {
 		row.ReplyWindow = new(parley.Duration(i.ReplyWindow))
 	}
 	if v, err := s.config.Gateway.Versioned(i.Name); err == nil {
-		row.Client = newClientData(v)
+		row.Client = newClient(v)
 	}
 	return row
 }
@@ -130,7 +114,7 @@ func (s *server) changeNetwork(ctx context.Context, r *request) (any, error) {
 	if err := v.SetVersion(ctx, version); err != nil {
 		return nil, err
 	}
-	return ok("Version changed", newClientData(v)), nil
+	return ok("Version changed", newClient(v)), nil
 }
 
 func (s *server) networkNames() []string {
@@ -158,7 +142,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
 		Channels: len(s.config.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.config.PublicURL, s.config.URL), LocalURL: s.config.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
-		Networks: mapped(s.config.Gateway.Networks(), s.newNetworkRow), Cluster: s.isNode(), WhatsAppClient: stampOrNil(p.ClientDate()),
+		Networks: mapped(s.config.Gateway.Networks(), s.network), Cluster: s.isNode(), WhatsAppClient: stampOrNil(p.ClientDate()),
 	}
 	if c, err := s.onlyChannel(ctx); err == nil {
 		data.DefaultChannel = textOrNil(c.Code)
@@ -171,33 +155,17 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 	return ok("OK", data), nil
 }
 
-type doctorData struct {
-	Problems int          `json:"problems"`
-	Warnings int          `json:"warnings"`
-	Findings []findingRow `json:"findings"`
-}
-
-type findingRow struct {
-	Check   string       `json:"name"`
-	Code    string       `json:"code"`
-	Level   doctor.Level `json:"level"`
-	Found   string       `json:"sentence"`
-	Remedy  string       `json:"remedy"`
-	Channel *string      `json:"channel"`
-	Webhook *string      `json:"webhook"`
-	Since   *string      `json:"since"`
-}
-
 // maxFindings bounds the response. The worst come first.
 const maxFindings = 500
 
 func (s *server) askDoctor(ctx context.Context, _ *request) (any, error) {
 	found := s.config.Program.Doctor(ctx)
-	data := doctorData{}
+	data := wire.Findings{}
 	data.Problems, data.Warnings = doctor.CountLevels(found)
 	doctor.Sort(found)
-	data.Findings = mapped(found[:min(len(found), maxFindings)], func(f doctor.Finding) findingRow {
-		return findingRow{f.Check, f.Code, f.Level, f.Found, f.Remedy, textOrNil(f.Channel), textOrNil(f.Webhook), stampOrNil(f.Since)}
+	data.Findings = mapped(found[:min(len(found), maxFindings)], func(f doctor.Finding) wire.Finding {
+		return wire.Finding{Name: f.Check, Code: f.Code, Level: string(f.Level), Sentence: f.Found, Remedy: f.Remedy,
+			Channel: wire.Text(f.Channel), Webhook: wire.Text(f.Webhook), Since: wire.At(f.Since)}
 	})
 	return ok("OK", data), nil
 }

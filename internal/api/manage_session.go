@@ -8,22 +8,8 @@ import (
 
 	"parley"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
-
-type sessionRow struct {
-	ID           string      `json:"id"`
-	Name         string      `json:"name"`
-	Role         parley.Role `json:"role"`
-	Token        *string     `json:"token"`  // that it goes back to; null: the command line
-	Parent       *string     `json:"parent"` // the session in which its link was made; null: none
-	CreatedAt    string      `json:"created_at"`
-	LastUsedAt   string      `json:"last_used_at"`
-	LastUsedFrom *string     `json:"last_used_from"`
-	UserAgent    *string     `json:"user_agent"`
-	ExpiresAt    string      `json:"expires_at"` // unless it is used
-	EndsAt       string      `json:"ends_at"`    // even if it is used
-	Current      bool        `json:"current"`
-}
 
 // sessions lists the console sessions that the caller may see and end: an owner all, others their own. Own are the session itself
 // and those of the same token that have no higher role.
@@ -48,14 +34,14 @@ func (r *request) isSession(t parley.Ticket) bool {
 
 func (s *server) listSessions(ctx context.Context, r *request) (any, error) {
 	found, err := s.sessions(ctx, r)
-	return ok("OK", mapped(found, func(t parley.Ticket) sessionRow {
+	return ok("OK", mapped(found, func(t parley.Ticket) wire.Session {
 		used := t.LastUse.At
 		if used.IsZero() {
 			used = t.CreatedAt
 		}
-		return sessionRow{t.SessionID(), t.Name, t.Role, textOrNil(t.Token), textOrNil(t.ParentID()), parley.Stamp(t.CreatedAt),
-			parley.Stamp(used), textOrNil(t.LastUse.From), textOrNil(t.LastUse.UserAgent), parley.Stamp(t.ExpiresAt),
-			parley.Stamp(t.SessionEnd()), r.isSession(t)}
+		return wire.Session{ID: t.SessionID(), Name: t.Name, Role: t.Role, Token: wire.Text(t.Token), Parent: wire.Text(t.ParentID()),
+			CreatedAt: wire.At(t.CreatedAt), LastUsedAt: wire.At(used), LastUsedFrom: wire.Text(t.LastUse.From),
+			UserAgent: wire.Text(t.LastUse.UserAgent), ExpiresAt: wire.At(t.ExpiresAt), EndsAt: wire.At(t.SessionEnd()), Current: r.isSession(t)}
 	})), err
 }
 

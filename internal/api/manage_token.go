@@ -13,41 +13,20 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/store"
 	"parley/internal/token"
+	"parley/internal/wire"
 )
 
-type tokenRow struct {
-	ID         parley.TokenID   `json:"id"`
-	Name       string           `json:"name"`
-	Kind       parley.TokenKind `json:"kind"`
-	Channel    *string          `json:"channel"`
-	Role       *string          `json:"role"` // null: not an admin token
-	CreatedAt  string           `json:"created_at"`
-	ExpiresAt  *string          `json:"expires_at"`
-	LastUsedAt *string          `json:"last_used_at"`
-	RevokedAt  *string          `json:"revoked_at"`
-	Dev        bool             `json:"dev"`
-
-	LastUsedFrom *string `json:"last_used_from"`
-	UserAgent    *string `json:"user_agent"`
-}
-
-// newToken is the only response that contains the token itself.
-type newToken struct {
-	tokenRow `json:",inline"`
-	Token    string `json:"token"`
-}
-
-func toTokenRow(t parley.Token) tokenRow {
-	return tokenRow{
-		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), Role: textOrNil(t.Role), CreatedAt: parley.Stamp(t.CreatedAt),
-		ExpiresAt: stampOrNil(t.ExpiresAt), LastUsedAt: stampOrNil(t.LastUsedAt), RevokedAt: stampOrNil(t.RevokedAt),
-		LastUsedFrom: textOrNil(t.LastUsedFrom), UserAgent: textOrNil(t.UserAgent), Dev: t.Dev,
+func toToken(t parley.Token) wire.Token {
+	return wire.Token{
+		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: wire.Text(t.Channel), Role: wire.Text(t.Role), CreatedAt: wire.At(t.CreatedAt),
+		ExpiresAt: wire.At(t.ExpiresAt), LastUsedAt: wire.At(t.LastUsedAt), RevokedAt: wire.At(t.RevokedAt),
+		LastUsedFrom: wire.Text(t.LastUsedFrom), UserAgent: wire.Text(t.UserAgent), Dev: t.Dev,
 	}
 }
 
 func (s *server) listTokens(ctx context.Context, _ *request) (any, error) {
 	tokens, err := s.config.Store.Tokens(ctx)
-	return ok("OK", mapped(tokens, toTokenRow)), err
+	return ok("OK", mapped(tokens, toToken)), err
 }
 
 func (s *server) createToken(ctx context.Context, r *request) (any, error) {
@@ -71,14 +50,14 @@ func (s *server) createToken(ctx context.Context, r *request) (any, error) {
 	if err := r.Failed(func() error { return s.checkTokensChannel(ctx, t) }); err != nil {
 		return nil, err
 	}
-	var row tokenRow
+	var row wire.Token
 	signed, err := s.config.Tokens.Issue(ctx, t, func(tx *store.Tx, stored parley.Token) error {
-		row = toTokenRow(stored)
+		row = toToken(stored)
 		// The stored response must not contain the token, so a retry gets only its row.
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.ID), after: auditToken(stored)}),
-			r.storeKey(ctx, tx, http.StatusCreated, ok(tokenExists, newToken{row, ""})))
+			r.storeKey(ctx, tx, http.StatusCreated, ok(tokenExists, wire.NewToken{Token: row})))
 	})
-	return ok("Token created. Copy it now: it is not shown again.", newToken{row, signed}), err
+	return ok("Token created. Copy it now: it is not shown again.", wire.NewToken{Token: row, Secret: signed}), err
 }
 
 const onlyAdmin = "is only for admin tokens."
@@ -117,7 +96,7 @@ func (s *server) changeToken(ctx context.Context, r *request) (any, error) {
 	}
 	id := parley.TokenID(r.http.PathValue("id"))
 	_, err := s.config.Tokens.Update(ctx, id, set, func(tx *store.Tx, before, after parley.Token) error {
-		changed = ok("Token changed", toTokenRow(after))
+		changed = ok("Token changed", toToken(after))
 		return errors.Join(r.auditTx(ctx, tx, change{string(id), auditToken(before), auditToken(after)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
@@ -137,12 +116,12 @@ func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 		return nil, notFoundAs(err, errNoToken)
 	}
 	t, err := s.config.Store.Token(ctx, id)
-	return ok("Token revoked", toTokenRow(t)), err
+	return ok("Token revoked", toToken(t)), err
 }
 
 type rotatedKey struct {
-	Key   string     `json:"key"`
-	Ended []tokenRow `json:"ended"`
+	Key   string       `json:"key"`
+	Ended []wire.Token `json:"ended"`
 }
 
 type auditedRotation struct {
@@ -167,7 +146,7 @@ func (s *server) rotateSigningKey(ctx context.Context, r *request) (any, error) 
 			message = fmt.Sprintf("Older signing keys are retired. Tokens that ended: %d.", len(ended))
 			c.after = auditedRotation{true, mapped(ended, func(t parley.Token) parley.TokenID { return t.ID })}
 		}
-		done = ok(message, rotatedKey{id, mapped(ended, toTokenRow)})
+		done = ok(message, rotatedKey{id, mapped(ended, toToken)})
 		return errors.Join(r.auditTx(ctx, tx, c), r.storeKey(ctx, tx, http.StatusOK, done))
 	})
 	return done, err

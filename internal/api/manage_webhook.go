@@ -12,33 +12,14 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/doctor"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
-type webhookRow struct {
-	ID           parley.WebhookID   `json:"id"`
-	URL          string             `json:"url"`
-	Channel      *string            `json:"channel"`
-	Events       []parley.EventType `json:"events"`
-	MediaLinks   string             `json:"media_links"`
-	Enabled      bool               `json:"enabled"`
-	Reason       string             `json:"reason"`
-	DisabledAt   *string            `json:"disabled_at"`
-	FailingSince *string            `json:"failing_since"`
-	Failures     int                `json:"failures"`
-	Warning      string             `json:"warning"`
-	CreatedAt    string             `json:"created_at"`
-}
-
-type newWebhook struct {
-	webhookRow `json:",inline"`
-	Secret     string `json:"secret"`
-}
-
-func toWebhookRow(w parley.Webhook) webhookRow {
-	return webhookRow{
-		ID: w.ID, URL: w.URL, Channel: textOrNil(w.Channel), Events: w.Types, MediaLinks: mediaLinks[w.SignedMedia],
-		Enabled: w.IsEnabled(), Reason: w.Reason, DisabledAt: stampOrNil(w.DisabledAt),
-		FailingSince: stampOrNil(w.FailingSince), Failures: w.Failures, Warning: addressWarning(w.URL), CreatedAt: parley.Stamp(w.CreatedAt),
+func toWebhook(w parley.Webhook) wire.Webhook {
+	return wire.Webhook{
+		ID: w.ID, URL: w.URL, Channel: wire.Text(w.Channel), Events: w.Types, MediaLinks: mediaLinks[w.SignedMedia],
+		Enabled: w.IsEnabled(), Reason: w.Reason, DisabledAt: wire.At(w.DisabledAt),
+		FailingSince: wire.At(w.FailingSince), Failures: w.Failures, Warning: addressWarning(w.URL), CreatedAt: wire.At(w.CreatedAt),
 	}
 }
 
@@ -58,12 +39,12 @@ func addressWarning(address string) string {
 
 func (s *server) listWebhooks(ctx context.Context, r *request) (any, error) {
 	webhooks, err := s.config.Store.Webhooks(ctx)
-	return ok("OK", mapped(webhooks, r.webhookRow)), err
+	return ok("OK", mapped(webhooks, r.webhook)), err
 }
 
-// webhookRow is a webhook as the caller may see it.
-func (r *request) webhookRow(w parley.Webhook) webhookRow {
-	row := toWebhookRow(w)
+// webhook is one as the caller may see it.
+func (r *request) webhook(w parley.Webhook) wire.Webhook {
+	row := toWebhook(w)
 	row.URL = r.shownAddress(row.URL)
 	return row
 }
@@ -72,7 +53,7 @@ func (r *request) webhookID() parley.WebhookID { return parley.WebhookID(r.http.
 
 func (s *server) readWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.config.Store.Webhook(ctx, r.webhookID())
-	return ok("OK", r.webhookRow(w)), notFoundAs(err, errNoWebhook)
+	return ok("OK", r.webhook(w)), notFoundAs(err, errNoWebhook)
 }
 
 var errNoWebhook = parley.Errorf(parley.NotFound, "This webhook does not exist.")
@@ -101,10 +82,10 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 		// The stored response must not contain the secret, so a retry gets only the webhook.
 		before := "The webhook already exists. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(w.ID), after: auditWebhook(w)}),
-			r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{toWebhookRow(w), ""})))
+			r.storeKey(ctx, tx, http.StatusCreated, ok(before, wire.NewWebhook{Webhook: toWebhook(w)})))
 	})
 	s.config.Callbacks.Reload()
-	return ok("Webhook created", newWebhook{toWebhookRow(w), secret}), err
+	return ok("Webhook created", wire.NewWebhook{Webhook: toWebhook(w), Secret: secret}), err
 }
 
 // channelField fails the field channel if the channel does not exist. An empty one means all channels.
@@ -164,7 +145,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		if moved || switches && enabled {
 			err = tx.RetryDeliveries(ctx, w.ID, time.Now())
 		}
-		changed = ok("Webhook changed", toWebhookRow(w))
+		changed = ok("Webhook changed", toWebhook(w))
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.auditTx(ctx, tx, change{string(w.ID), before, auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
@@ -188,13 +169,6 @@ func (s *server) deleteWebhook(ctx context.Context, r *request) (any, error) {
 	return deleted, notFoundAs(err, errNoWebhook)
 }
 
-type attemptData struct {
-	Code    *int   `json:"code"`
-	TookMS  int64  `json:"took_ms"`
-	Problem string `json:"problem"`
-	Answer  string `json:"answer"`
-}
-
 func (s *server) testWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.config.Store.Webhook(ctx, r.webhookID())
 	if err != nil {
@@ -204,16 +178,11 @@ func (s *server) testWebhook(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := ok("The webhook accepted the event", attemptData{codeOrNil(a.Code), a.Took.Milliseconds(), a.Problem, a.Response})
+	e := ok("The webhook accepted the event", wire.Attempt{Result: toResult(a.Code, a.Took, a.Problem), Answer: a.Response})
 	if !a.Succeeded() {
 		e.Success, e.Message = false, "The webhook did not accept the event. "+a.Problem
 	}
 	return e, nil
-}
-
-type secretData struct {
-	Secret   string  `json:"secret"`
-	OldUntil *string `json:"old_until"`
 }
 
 // ofSecret is the work of showing or rotating the secret of an owner.
@@ -249,17 +218,17 @@ var errNoOwner = parley.Errorf(parley.NotFound, "It was just deleted.")
 
 func (s *server) showSecret(ctx context.Context, _ *request, owner parley.SecretOwner) (any, error) {
 	keys, err := s.config.Callbacks.Secrets.Keys(ctx, owner)
-	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), notFoundAs(err, errNoOwner)
+	return ok("OK", wire.Secret{Secret: keys.Secret, OldUntil: wire.At(keys.OldUntil)}), notFoundAs(err, errNoOwner)
 }
 
 func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (any, error) {
 	keys, err := s.config.Callbacks.Secrets.Rotate(ctx, owner, func(tx *store.Tx, oldUntil time.Time) error {
 		// The stored response must not contain the secret.
-		before := ok("The secret was already rotated. Read it with GET.", secretData{"", stampOrNil(oldUntil)})
+		before := ok("The secret was already rotated. Read it with GET.", wire.Secret{OldUntil: wire.At(oldUntil)})
 		object := r.http.PathValue("id") + r.http.PathValue("code")
 		return errors.Join(r.auditTx(ctx, tx, change{object: object}), r.storeKey(ctx, tx, http.StatusOK, before))
 	})
-	data := secretData{keys.Secret, stampOrNil(keys.OldUntil)}
+	data := wire.Secret{Secret: keys.Secret, OldUntil: wire.At(keys.OldUntil)}
 	return ok("Secret rotated. The old one also signs for 24 hours.", data), notFoundAs(err, errNoOwner)
 }
 

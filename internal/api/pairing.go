@@ -13,48 +13,25 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/network"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
-// evidenceRow is when a channel last showed activity; null: never since it started.
-type evidenceRow struct {
-	ConnectedAt *string `json:"connected_at"`
-	HeardAt     *string `json:"heard_at"`
-	ConfirmedAt *string `json:"confirmed_at"`
-	ReceivedAt  *string `json:"received_at"`
+func toEvidence(e network.Evidence) *wire.Evidence {
+	return &wire.Evidence{ConnectedAt: wire.At(e.Connected), HeardAt: wire.At(e.Heard), ConfirmedAt: wire.At(e.Confirmed),
+		ReceivedAt: wire.At(e.Received)}
 }
 
-func toEvidence(e network.Evidence) *evidenceRow {
-	return &evidenceRow{stampOrNil(e.Connected), stampOrNil(e.Heard), stampOrNil(e.Confirmed), stampOrNil(e.Received)}
-}
-
-// pairingRow is the latest step of a pairing, without its code.
-type pairingRow struct {
-	Step      parley.PairingStep `json:"step"`
-	ExpiresAt *string            `json:"expires_at"`
-	Reason    string             `json:"reason"`
-	N         int                `json:"n"`
-	Of        int                `json:"of"`
-	At        string             `json:"at"`
-}
-
-func toPairing(p parley.Pairing) *pairingRow {
-	return &pairingRow{p.Step, stampOrNil(p.ExpiresAt), p.Reason, p.N, p.Of, parley.Stamp(p.At)}
-}
-
-// pairingData adds the code, which only the account's owner may see.
-type pairingData struct {
-	*pairingRow `json:",inline"`
-	Code        *string  `json:"code"`
-	QR          []string `json:"qr"` // rows of 0 and 1 (black); null: nothing to scan
+func toPairing(p parley.Pairing) wire.Pairing {
+	return wire.Pairing{Step: p.Step, ExpiresAt: wire.At(p.ExpiresAt), Reason: p.Reason, N: p.N, Of: p.Of, At: wire.At(p.At)}
 }
 
 // pairing returns the latest step of a channel's pairing; nil: not paired lately.
-func (s *server) pairing(code parley.ChannelCode) (*pairingData, error) {
+func (s *server) pairing(code parley.ChannelCode) (*wire.PairingCode, error) {
 	p, lately := s.config.Gateway.Pairing(code)
 	if !lately {
 		return nil, nil
 	}
-	data := &pairingData{pairingRow: toPairing(p), Code: textOrNil(p.Code)}
+	data := &wire.PairingCode{Pairing: toPairing(p), Code: wire.Text(p.Code)}
 	if p.Code == "" || p.Step != parley.QRStep { // no code, or it expired
 		return data, nil
 	}
@@ -141,7 +118,7 @@ const (
 type pairLink struct {
 	URL       string   `json:"url"`
 	ExpiresAt string   `json:"expires_at"`
-	QR        []string `json:"qr"` // of the URL, as in pairingData
+	QR        []string `json:"qr"` // of the URL, as in [wire.PairingCode]
 }
 
 func (s *server) makePairLink(ctx context.Context, r *request) (any, error) {
@@ -180,7 +157,7 @@ type pairState struct {
 	Name      string               `json:"name"`
 	Status    parley.ChannelStatus `json:"status"`
 	Reason    string               `json:"reason"`
-	Pairing   *pairingData         `json:"pairing"`
+	Pairing   *wire.PairingCode    `json:"pairing"`
 	Timestamp string               `json:"timestamp"` // to compare with expires_at, because the viewer's clock may be off
 }
 
@@ -234,7 +211,7 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 	}
 	state, err := s.newPairState(c)
 	if now, _ := s.config.Gateway.Pairing(c.Code); now == before { // still the last step of the previous attempt
-		state.Pairing = &pairingData{pairingRow: toPairing(parley.Pairing{Step: parley.StartingStep, At: time.Now()})}
+		state.Pairing = &wire.PairingCode{Pairing: toPairing(parley.Pairing{Step: parley.StartingStep, At: time.Now()})}
 	}
 	return ok("OK", state), err
 }

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 const maxLoggedPath = 300
@@ -34,19 +35,6 @@ func (rt *route) record(r *request, status int, began time.Time, took time.Durat
 		entry.IdempotencyKey = keys[0]
 	}
 	rt.config.Requests.Add(entry)
-}
-
-type loggedRequestRow struct {
-	ID             int64          `json:"id"`
-	At             string         `json:"at"`
-	Method         string         `json:"method"`
-	Path           string         `json:"path"`
-	Status         int            `json:"status"`
-	Code           *string        `json:"code"`
-	TookMS         float64        `json:"took_ms"`
-	RequestID      string         `json:"request_id"`
-	IdempotencyKey *string        `json:"idempotency_key"`
-	Token          parley.TokenID `json:"token"`
 }
 
 var statusPattern = regexp.MustCompile(`^([1-5])(xx|[0-9]{2})$`)
@@ -88,8 +76,8 @@ func (s *server) listRequests(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	found, total, err := s.config.Store.Requests(ctx, r.code(), q, page)
-	return okPage(mapped(found, func(l store.LoggedRequest) loggedRequestRow {
-		return loggedRequestRow{l.Seq, parley.Stamp(l.At), l.Method, l.Path, l.Status, textOrNil(l.Code),
-			float64(l.Took.Microseconds()) / 1000, l.Request, textOrNil(l.IdempotencyKey), l.Token}
+	return okPage(mapped(found, func(l store.LoggedRequest) wire.LoggedRequest {
+		return wire.LoggedRequest{ID: l.Seq, At: wire.At(l.At), Method: l.Method, Path: l.Path, Status: l.Status, Code: wire.Text(l.Code),
+			TookMS: float64(l.Took.Microseconds()) / 1000, RequestID: l.Request, IdempotencyKey: wire.Text(l.IdempotencyKey), Token: l.Token}
 	}), page, total), notFoundAs(err, errNoChannel)
 }

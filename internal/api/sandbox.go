@@ -13,6 +13,7 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/network/sandbox"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 // onSandbox wraps an endpoint for channels on the sandbox network.
@@ -53,28 +54,16 @@ func (s *server) cursor(ctx context.Context, r *request) (any, error) {
 	return ok("OK", cursorData{cursor}), err
 }
 
-type simulated struct {
-	Number    string           `json:"number"`
-	ContactID parley.ContactID `json:"contact_id"`
-	Name      string           `json:"name"`
-	Online    bool             `json:"online"`
-	Reads     sandbox.Reads    `json:"reads"`
-	DelayMS   int64            `json:"delay_ms"`
-	Blocks    bool             `json:"blocks"`
-	OnNetwork bool             `json:"on_network"`
-	LIDOnly   bool             `json:"lid_only"`
-}
-
-func toSimulated(p sandbox.Phone) simulated {
-	return simulated{
-		Number: p.Number, ContactID: parley.NewContactID(p.Number), Name: p.Name, Online: p.Online, Reads: p.Reads,
+func toPhone(p sandbox.Phone) wire.Phone {
+	return wire.Phone{
+		Number: p.Number, ContactID: parley.NewContactID(p.Number), Name: p.Name, Online: p.Online, Reads: string(p.Reads),
 		DelayMS: p.Delay.Milliseconds(), Blocks: p.Blocks, OnNetwork: p.OnNetwork, LIDOnly: p.LIDOnly,
 	}
 }
 
 func (s *server) phones(ctx context.Context, r *request) (any, error) {
 	phones, err := s.config.Sandbox.Phones(ctx, r.channel.Code)
-	return ok("OK", mapped(phones, toSimulated)), err
+	return ok("OK", mapped(phones, toPhone)), err
 }
 
 func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
@@ -87,7 +76,7 @@ func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
 		made, err = s.config.Sandbox.CreatePhone(ctx, r.channel.Code, number, name)
 		return err
 	})
-	return ok("Phone created", toSimulated(made)), err
+	return ok("Phone created", toPhone(made)), err
 }
 
 func (r *request) number() string { return r.http.PathValue("number") }
@@ -110,7 +99,7 @@ func (s *server) changePhone(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	phone, err := s.config.Sandbox.UpdatePhone(ctx, r.channel.Code, r.number(), patch)
-	return ok("Phone changed", toSimulated(phone)), err
+	return ok("Phone changed", toPhone(phone)), err
 }
 
 const maxPhoneDelay = 60_000 // ms
@@ -124,40 +113,14 @@ func given[T any](r *request, name string, read func() T) *T {
 	return &v
 }
 
-type arrived struct {
-	MessageID string         `json:"message_id"`
-	GroupID   *string        `json:"group_id"`
-	Type      parley.Kind    `json:"type"`
-	Body      string         `json:"body"`
-	Codes     []string       `json:"codes"`
-	Links     []string       `json:"links"`
-	Media     *arrivedFile   `json:"media"`
-	ReplyTo   *string        `json:"reply_to"`
-	Status    string         `json:"status"`
-	Timestamp string         `json:"timestamp"`
-	EditedAt  *string        `json:"edited_at"`
-	Copies    int            `json:"copies"`
-	Cursor    sandbox.Cursor `json:"cursor"`
-}
-
-type arrivedFile struct {
-	MIMEType string `json:"mimetype"`
-	Filename string `json:"filename"`
-	Size     int64  `json:"size"`
-	SHA256   string `json:"sha256"` // hexadecimal
-	Width    int    `json:"width"`  // 0: not known
-	Height   int    `json:"height"`
-	Seconds  int    `json:"seconds"`
-}
-
-func toArrived(m sandbox.Message) arrived {
-	a := arrived{
-		MessageID: m.ID.String(), GroupID: textOrNil(m.ID.Chat.Group()), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links,
-		ReplyTo: textOrNil(m.ReplyTo), Status: m.Status.String(), Timestamp: parley.Stamp(m.At), EditedAt: stampOrNil(m.EditedAt),
-		Copies: m.Copies, Cursor: m.Cursor,
+func toArrived(m sandbox.Message) wire.Arrived {
+	a := wire.Arrived{
+		MessageID: m.ID.String(), GroupID: wire.Text(m.ID.Chat.Group()), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links,
+		ReplyTo: wire.Text(m.ReplyTo), Status: m.Status.String(), Timestamp: wire.At(m.At), EditedAt: wire.At(m.EditedAt),
+		Copies: m.Copies, Cursor: string(m.Cursor),
 	}
 	if f := m.Media; f != nil {
-		a.Media = &arrivedFile{
+		a.Media = &wire.ArrivedFile{
 			MIMEType: f.MIME, Filename: f.Filename, Size: f.Size, SHA256: hex.EncodeToString(f.SHA256),
 			Width: f.Width, Height: f.Height, Seconds: f.Seconds,
 		}

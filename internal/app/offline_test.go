@@ -18,6 +18,7 @@ import (
 	"parley"
 	"parley/internal/client"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 func openOffline(t *testing.T, dir Dir) (*client.Client, *Offline) {
@@ -41,7 +42,7 @@ func TestOffline(t *testing.T) {
 		}
 	}
 	for _, verb := range []string{"stop", "start"} {
-		var ch client.Channel
+		var ch wire.Channel
 		if _, err := api.Post(ctx, client.Path("channels", "sandbox", verb), nil, &ch); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestOffline(t *testing.T) {
 			t.Errorf("after %s it is %s, enabled %v", verb, ch.Status, ch.Enabled)
 		}
 	}
-	var all []client.Channel
+	var all []wire.Channel
 	if _, err := api.Get(ctx, channels, nil, &all); err != nil || len(all) != 2 {
 		t.Fatalf("%d channels, %v", len(all), err)
 	}
@@ -73,7 +74,7 @@ func TestOffline(t *testing.T) {
 		t.Fatalf("the lock file says %+v", running)
 	}
 	live := &client.Client{Base: r.url, Token: running.AdminToken}
-	var ch client.Channel
+	var ch wire.Channel
 	if _, err := live.Get(ctx, client.Path("channels", "sandbox"), nil, &ch); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/internal/client"
+	"parley/internal/wire"
 )
 
 // handler answers a few paths as the API does.
@@ -47,7 +48,7 @@ func TestClient(t *testing.T) {
 
 func testClient(t *testing.T, cl *client.Client) {
 	ctx := t.Context()
-	var s client.Secret
+	var s wire.Secret
 	r, err := cl.Get(ctx, client.Path("echo", "a b"), map[string][]string{"q": {"1"}}, &s)
 	if err != nil || s.Secret != "s" || r.Meta.Total != 7 || !r.Success {
 		t.Errorf("got %+v %+v, %v", r, s, err)

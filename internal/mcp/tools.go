@@ -134,21 +134,13 @@ type listChatsIn struct {
 	Offset  int    `json:"offset,omitempty" jsonschema:"how many to skip"`
 }
 
-type chatRow struct {
-	Contact  string `json:"contact_id,omitempty"`
-	Group    string `json:"group_id,omitempty" jsonschema:"in place of contact_id: the id of a group, which tools take as contact"`
-	Messages int64  `json:"messages"`
-	Archived bool   `json:"archived"`
-	LastAt   string `json:"timestamp"`
-}
-
 type listChatsOut struct {
-	Chats []chatRow `json:"chats"`
-	Total int64     `json:"total"`
+	Chats []wire.Chat `json:"chats"`
+	Total int64       `json:"total"`
 }
 
 func (t *tools) listChats(ctx context.Context, in listChatsIn) (out listChatsOut, err error) {
-	out.Chats = []chatRow{}
+	out.Chats = []wire.Chat{}
 	r, err := t.ofChannel(in.Channel).Get(ctx, "/api/chat", newQuery("limit", within(in.Limit, 20, 100), "offset",
 		strconv.Itoa(max(in.Offset, 0))), &out.Chats)
 	if err == nil {
