@@ -86,7 +86,7 @@ var arrows = map[string][]string{
 		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/postgrestest", "internal/safehttp", "internal/encrypt",
 		"internal/store", "internal/token"},
 	"internal/bench": {".", "internal/cluster", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest",
-		"internal/postgrestest", "internal/store"},
+		"internal/postgrestest", "internal/store", "internal/store/sqldb"},
 }
 
 // onlyIn says which packages alone may import a module, so that what it brings stays in one place.

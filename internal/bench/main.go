@@ -80,6 +80,8 @@ func run(ctx context.Context, o options) error {
 		{"sends", measureSends},
 		{"versions", measureVersions},
 		{"writes-failing", measureFailing},
+		{"writes-inbound", measureInbound},
+		{"writes-snapshot", measureSnapshot},
 		{"codes", measureCodes},
 		{"webhooks", measureWebhooks},
 		{"draining", measureDraining},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"parley"
 	"parley/internal/postgrestest"
 	"parley/internal/store"
+	"parley/internal/store/sqldb"
 )
 
 // eachDatabase calls f with a store in a file, one on PostgreSQL and one with a longer way to it.
@@ -49,13 +51,16 @@ func withStore(ctx context.Context, path string, f func(*store.DB) error) error 
 		return err
 	}
 	defer s.Close()
-	err = s.Tx(ctx, func(tx *store.Tx) error {
-		return tx.AddChannel(ctx, parley.Channel{Code: "demo", Network: parley.Sandbox, CreatedAt: time.Now()})
-	})
-	if err != nil {
+	if err := addChannel(ctx, s, "demo"); err != nil {
 		return err
 	}
 	return f(s)
+}
+
+func addChannel(ctx context.Context, s *store.DB, code parley.ChannelCode) error {
+	return s.Tx(ctx, func(tx *store.Tx) error {
+		return tx.AddChannel(ctx, parley.Channel{Code: code, Network: parley.Sandbox, CreatedAt: time.Now()})
+	})
 }
 
 // callers run a function again and again, each with its own number, and count what each call took.
@@ -135,5 +140,106 @@ func measureFailing(ctx context.Context, o options, t *table) error {
 		t.add("accepts beside a failing caller, "+name, fmt.Sprintf("%.2f of those without it", ratio),
 			fmt.Sprintf(">= %.2f", bound), ratio >= bound)
 		return nil
+	})
+}
+
+// farRoundTrip is the way of a node in another zone.
+const farRoundTrip = 750 * time.Microsecond
+
+// measureInbound stores inbound messages of 128 callers on a node far from PostgreSQL, and meanwhile single ones on a node beside it.
+// Both add events to one log.
+func measureInbound(ctx context.Context, o options, t *table) error {
+	return withPostgres(func(server *postgrestest.Server) error {
+		proxy, err := startRole(ctx, "delay", server.Host(), farRoundTrip.String())
+		if err != nil {
+			return err
+		}
+		defer proxy.stop()
+		farther := strings.Replace(server.Address(), server.Host(), proxy.addr, 1)
+		if err := noteRoundTrips(t, server.Address(), farther); err != nil {
+			return err
+		}
+		return withStore(ctx, server.Address(), func(near *store.DB) error {
+			far, err := store.Open(ctx, farther)
+			if err != nil {
+				return err
+			}
+			defer far.Close()
+			if err := addChannel(ctx, near, "near"); err != nil {
+				return err
+			}
+			receive := func(s *store.DB, code parley.ChannelCode, caller int) error {
+				m := newText(caller, false)
+				m.Channel = code
+				return s.Tx(ctx, func(tx *store.Tx) error {
+					return errors.Join(tx.ReceiveMessage(ctx, &m, true),
+						tx.AddEvent(ctx, &parley.Event{Type: parley.MessageReceived, Channel: m.Channel, At: m.CreatedAt, Message: &m}))
+				})
+			}
+			during := time.Duration(o.rounds) * o.slice
+			var beside []time.Duration
+			var nearErr error
+			var wait sync.WaitGroup
+			wait.Go(func() {
+				beside, nearErr = callers(1, during, func(int) error { return receive(near, "near", 0) })
+			})
+			stored, err := callers(128, during, func(caller int) error { return receive(far, "demo", caller) })
+			wait.Wait()
+			if err = errors.Join(err, nearErr); err != nil {
+				return err
+			}
+			rate, p99 := float64(len(stored))/during.Seconds(), quantile(beside, 0.99)
+			t.add("inbound messages of 128 callers, round trip + 0.75 ms", fmt.Sprintf("%.0f/s (p99 %.0f ms)", rate, ms(quantile(stored, 0.99))),
+				">= 1000/s", rate >= 1000)
+			t.add("inbound messages of a node beside PostgreSQL meanwhile, p99",
+				fmt.Sprintf("%.1f ms (p50 %.1f ms)", ms(p99), ms(quantile(beside, 0.5))), "< 100 ms", p99 < 100*time.Millisecond)
+			return nil
+		})
+	})
+}
+
+// measureSnapshot compares commits with events before and after 20,000 of them, while a transaction holds a snapshot as pg_dump does.
+func measureSnapshot(ctx context.Context, o options, t *table) error {
+	const commits, some = 20_000, 500
+	return withPostgres(func(server *postgrestest.Server) error {
+		return withStore(ctx, server.Address(), func(s *store.DB) error {
+			conn, err := sqldb.ConnectPostgres(ctx, server.Address())
+			if err != nil {
+				return err
+			}
+			defer conn.Close(ctx)
+			commit := func(n int) (took []time.Duration, err error) {
+				for range n {
+					began := time.Now()
+					m := newText(1, false)
+					if err := s.Tx(ctx, func(tx *store.Tx) error {
+						return errors.Join(tx.ReceiveMessage(ctx, &m, true),
+							tx.AddEvent(ctx, &parley.Event{Type: parley.MessageReceived, Channel: m.Channel, At: m.CreatedAt, Message: &m}))
+					}); err != nil {
+						return nil, err
+					}
+					took = append(took, time.Since(began))
+				}
+				return took, nil
+			}
+			if _, err := commit(2 * some); err != nil { // the warm-up
+				return err
+			}
+			if _, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ"); err != nil {
+				return err
+			}
+			if _, err := conn.Exec(ctx, "SELECT count(*) FROM channel"); err != nil {
+				return err
+			}
+			took, err := commit(commits)
+			if err != nil {
+				return err
+			}
+			first, last := quantile(took[:some], 0.5), quantile(took[commits-some:], 0.5)
+			ratio := float64(last) / float64(first)
+			t.add("commits with events after 20,000 of them, a snapshot held",
+				fmt.Sprintf("%.2f times as long (%.2f of %.2f ms)", ratio, ms(last), ms(first)), "<= 1.5", ratio <= 1.5)
+			return nil
+		})
 	})
 }

@@ -3,6 +3,7 @@ package callback_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -161,18 +162,12 @@ func (e *env) says(who parley.ContactID, text string) parley.Event {
 // calls stores the outcome of a login link and its callback.
 func (e *env) calls(url string, kind parley.EventType, reason string) parley.Delivery {
 	e.Helper()
-	var d parley.Delivery
+	event := parley.NewOTPEvent(kind, "otl_1", shop, ann, reason, time.Now())
 	e.tx(func(tx *store.Tx) error {
-		event := parley.NewOTPEvent(kind, "otl_1", shop, ann, reason, time.Now())
-		if err := tx.AddEvent(context.Background(), event); err != nil {
-			return err
-		}
-		all := []parley.Delivery{parley.NewCallback(event, url, event.Chat)}
-		err := tx.AddDeliveries(context.Background(), all)
-		d = all[0]
-		return err
+		return errors.Join(tx.AddEvent(context.Background(), event), tx.AddCallback(context.Background(), event, url, event.Chat))
 	})
-	return d
+	all := e.deliveries(parley.DeliveryQuery{})
+	return all[slices.IndexFunc(all, func(d parley.Delivery) bool { return d.Event == event.Seq && d.URL == url })]
 }
 
 // deliveries lists all deliveries, oldest event first.

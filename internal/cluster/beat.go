@@ -137,7 +137,8 @@ func (c *Cluster) read(ctx context.Context, conn *pgx.Conn) error {
 			}
 			return rows.Err()
 		})
-		batch.Queue(`SELECT (SELECT counter FROM revision), coalesce((SELECT max(seq) FROM channel_state), 0), last_event FROM log`).
+		batch.Queue(`SELECT (SELECT counter FROM revision), coalesce((SELECT max(seq) FROM channel_state), 0),
+			coalesce((SELECT max(seq) FROM event), 0)`).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&revision, &states, &last) })
 		return conn.SendBatch(ctx, batch).Close()
 	})

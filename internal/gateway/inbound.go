@@ -72,15 +72,13 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	if err == nil {
 		err = a.tx(ctx, func(tx *store.Tx) error {
 			if e.History { // from before the channel was linked: not published
-				if err := tx.AddMessage(ctx, &m); err != nil || channel.Settings.StoresText() {
-					return err
-				}
-				return tx.EraseMessage(ctx, channel.Code, m.Ref())
+				return tx.ReceiveMessage(ctx, &m, channel.Settings.StoresText())
 			}
 			if err := a.storeInbound(ctx, tx, channel, &m, hit); err != nil {
 				return err
 			}
-			return a.enqueueFile(ctx, tx, channel, &m, e.File)
+			a.enqueueFile(ctx, tx, channel, &m, e.File)
+			return nil
 		})
 	}
 	if errors.Is(err, parley.ErrExists) {
@@ -89,7 +87,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	if err != nil {
 		return fmt.Errorf("store an inbound message: %w", err)
 	}
-	if e.History {
+	if e.History || m.Seq == 0 { // 0: the network sent it again
 		return nil
 	}
 	a.g.metrics.received.Inc()
@@ -98,22 +96,30 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 }
 
 // enqueueFile enqueues the file of a message for the fetcher. A channel that stores no text stores no files.
-func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, reference []byte) error {
+func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, reference []byte) {
 	if reference == nil || !m.Content.Kind().IsMedia() || !channel.Settings.StoresText() {
-		return nil
+		return
 	}
 	now := a.g.Clock()
 	tx.OnCommit(a.g.fetcher.wake)
-	return tx.AddMediaFetch(ctx, parley.MediaFetch{
-		Seq: m.Seq, Channel: channel.Code, Chat: m.Chat, NextAt: now, CreatedAt: now,
-		Reference: a.g.config.Keyring.Encrypt(reference, parley.MediaReferenceContext(channel.Code)),
+	encrypted := a.g.config.Keyring.Encrypt(reference, parley.MediaReferenceContext(channel.Code))
+	tx.WhenStored(m, func() error {
+		return tx.AddMediaFetch(ctx, parley.MediaFetch{
+			Seq: m.Seq, Channel: channel.Code, Chat: m.Chat, NextAt: now, CreatedAt: now, Reference: encrypted,
+		})
 	})
 }
 
 // storeInbound stores and publishes an inbound message, redeems the login link that it hits, if any, and enqueues the reply. If the
 // channel stores no text, only the event has it, encrypted, until it is delivered.
 func (a *account) storeInbound(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, hit *otp.Hit) error {
-	if err := tx.AddMessage(ctx, m); err != nil {
+	var err error
+	if text := channel.Settings.StoresText(); hit == nil {
+		err = tx.ReceiveMessage(ctx, m, text)
+	} else if err = tx.AddMessage(ctx, m); err == nil && !text { // it must be new
+		err = tx.EraseMessage(ctx, channel.Code, m.Ref())
+	}
+	if err != nil {
 		return err
 	}
 	event := parley.Event{Type: parley.MessageReceived, Channel: channel.Code, At: m.CreatedAt, Message: m}
@@ -124,9 +130,6 @@ func (a *account) storeInbound(ctx context.Context, tx *store.Tx, channel parley
 		}
 		if len(content) > 0 {
 			event.Encrypted = a.g.config.Keyring.Encrypt(content, parley.EventTextContext(channel.Code))
-		}
-		if err := tx.EraseMessage(ctx, channel.Code, m.Ref()); err != nil {
-			return err
 		}
 	}
 	if err := tx.AddEvent(ctx, &event); err != nil || hit == nil {

@@ -192,7 +192,7 @@ func publishOutcome(ctx context.Context, tx *store.Tx, link parley.OTPLink, o pa
 	if err != nil || o.Callback == "" {
 		return err
 	}
-	return tx.AddDeliveries(ctx, []parley.Delivery{parley.NewCallback(event, o.Callback, link.Contact)})
+	return tx.AddCallback(ctx, event, o.Callback, link.Contact)
 }
 
 // replyTo returns the reply to the sender; nil if there were too many lately, or the channel may not write to it.

@@ -187,19 +187,10 @@ func (r Reader) Revision(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-func (t *Tx) revise() error {
-	if t.db.onChanges != nil {
-		t.OnCommit(t.db.onChanges)
-	}
-	return t.change(`UPDATE revision SET counter = counter + 1`)
-}
-
 // revised increases the revision after a change that succeeded.
 func (t *Tx) revised(err error) error {
-	if err != nil {
-		return err
-	}
-	return t.revise()
+	t.ending.revised = t.ending.revised || err == nil
+	return err
 }
 
 // MoveHistory moves the chats and messages of a channel to another one. The ids of chats stay the same. Events do not move.

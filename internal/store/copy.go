@@ -18,12 +18,7 @@ func CopyTo(ctx context.Context, from, to string) (rows int64, err error) {
 			return 0, err
 		}
 	}
-	return sqldb.Copy(ctx, source, target, []string{"revision", "log", "clock"}, func(tx *sqldb.Tx) error {
-		if !tx.IsPostgres() {
-			return nil
-		}
-		return tx.Do(`UPDATE log SET last_event = coalesce(pg_sequence_last_value(pg_get_serial_sequence('event', 'seq')), 0)`)
-	})
+	return sqldb.Copy(ctx, source, target, []string{"revision", "log", "clock"}, nil)
 }
 
 // checkNoNodes makes sure that no node uses a database.

@@ -93,7 +93,6 @@ type counting struct {
 	counts map[countKey]int64
 	// received and confirmed are when a channel last received a message and last had one confirmed, in milliseconds.
 	received, confirmed map[int64]int64
-	events              bool // events were added
 }
 
 func (c *counting) add(channel int64, what Counter, webhook parley.WebhookID, n int64) {
@@ -116,7 +115,6 @@ func later(times *map[int64]int64, channel, at int64) {
 
 // merge adds the counters of a caller to those of its transaction.
 func (c *counting) merge(other *counting) {
-	c.events = c.events || other.events
 	for k, n := range other.counts {
 		if c.counts == nil {
 			c.counts = map[countKey]int64{}
@@ -131,54 +129,37 @@ func (c *counting) merge(other *counting) {
 	}
 }
 
-// batchCounting holds the counters of the current transaction. Only the writer uses it.
-type batchCounting struct {
-	batch int64 // the number of the transaction
-	counting
-}
-
-// of returns the counters of a transaction. Counters of a rolled back transaction are dropped.
-func (b *batchCounting) of(batch int64) *counting {
-	if b.batch != batch {
-		*b = batchCounting{batch: batch}
-	}
-	return &b.counting
-}
-
-// beforeCommit ends a transaction: it writes the counters and, on PostgreSQL, the seq of the last event. Other nodes must
-// not see a seq before it is committed.
-func (db *DB) beforeCommit(t *sqldb.Tx) error {
-	c := db.counting.of(t.Batch)
-	if c.events && t.IsPostgres() {
-		if err := t.Do(`UPDATE log SET last_event = pg_sequence_last_value(pg_get_serial_sequence('event', 'seq'))`); err != nil {
-			return err
-		}
-	}
-	err := c.write(t)
-	*c = counting{}
-	return err
-}
-
-// write stores the counters. All nodes lock the rows in the same order, so they do not wait for each other in a circle.
+// write stores the counters. All nodes lock the rows in the same order, so they do not wait for each other in a circle: channels
+// first, which statements before this may have locked.
 func (c *counting) write(t *sqldb.Tx) error {
-	now := time.Now().Unix()
-	for _, k := range slices.SortedFunc(maps.Keys(c.counts), countKey.compare) {
-		n := c.counts[k]
-		for _, into := range []struct {
-			statement string
-			start     int64
-		}{{addMinute, now / 60}, {addHour, now / 3600}} {
-			if err := t.Do(into.statement, k.channel, into.start, string(k.what), string(k.webhook), n); err != nil {
+	for _, set := range []struct {
+		statement string
+		times     map[int64]int64
+	}{
+		{`UPDATE channel SET last_received_at = greatest(last_received_at, $1) WHERE id = $2`, c.received},
+		{`UPDATE channel SET last_confirmed_at = greatest(last_confirmed_at, $1) WHERE id = $2`, c.confirmed},
+	} {
+		for _, channel := range slices.Sorted(maps.Keys(set.times)) {
+			if err := t.Do(set.statement, set.times[channel], channel); err != nil {
 				return err
 			}
 		}
 	}
-	for statement, times := range map[string]map[int64]int64{
-		`UPDATE channel SET last_received_at = greatest(last_received_at, $1) WHERE id = $2`:   c.received,
-		`UPDATE channel SET last_confirmed_at = greatest(last_confirmed_at, $1) WHERE id = $2`: c.confirmed,
-	} {
-		for channel, at := range times {
-			if err := t.Do(statement, at, channel); err != nil {
+	now := time.Now().Unix()
+	keys := slices.SortedFunc(maps.Keys(c.counts), countKey.compare)
+	for _, into := range []struct {
+		one, many string
+		start     int64
+	}{{addMinute, addMinutes, now / 60}, {addHour, addHours, now / 3600}} {
+		for _, k := range keys {
+			args := []any{k.channel, into.start, string(k.what), string(k.webhook), c.counts[k]}
+			var err error
+			if t.IsPostgres() {
+				err = t.ManyThen(into.many, args, new(int64))
+			} else {
+				err = t.Do(into.one, args...)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -187,16 +168,22 @@ func (c *counting) write(t *sqldb.Tx) error {
 }
 
 const (
-	addMinute = `INSERT INTO counter_minute (channel, minute, what, webhook, n) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (channel, minute, what, webhook) DO UPDATE SET n = counter_minute.n + excluded.n`
-	addHour = `INSERT INTO counter_hour (channel, hour, what, webhook, n) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (channel, hour, what, webhook) DO UPDATE SET n = counter_hour.n + excluded.n`
+	addMinute  = `INSERT INTO counter_minute (channel, minute, what, webhook, n) VALUES ($1, $2, $3, $4, $5)` + plusMinute
+	plusMinute = ` ON CONFLICT (channel, minute, what, webhook) DO UPDATE SET n = counter_minute.n + excluded.n`
+	addHour    = `INSERT INTO counter_hour (channel, hour, what, webhook, n) VALUES ($1, $2, $3, $4, $5)` + plusHour
+	plusHour   = ` ON CONFLICT (channel, hour, what, webhook) DO UPDATE SET n = counter_hour.n + excluded.n`
+
+	// For all counters of a transaction, on PostgreSQL.
+	addMinutes = `INSERT INTO counter_minute (channel, minute, what, webhook, n) SELECT * FROM ` + givenCounts + plusMinute + ` RETURNING n`
+	addHours   = `INSERT INTO counter_hour (channel, hour, what, webhook, n) SELECT * FROM ` + givenCounts + plusHour + ` RETURNING n`
+
+	givenCounts = `unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])`
 )
 
 // countTime counts how long something took.
 func (t *Tx) countTime(channel int64, what Counter, webhook parley.WebhookID, took time.Duration) {
 	if took >= 0 {
-		t.counting.add(channel, what.Bucket(took), webhook, 1)
+		t.ending.add(channel, what.Bucket(took), webhook, 1)
 	}
 }
 
@@ -204,12 +191,12 @@ func (t *Tx) countTime(channel int64, what Counter, webhook parley.WebhookID, to
 func (t *Tx) countAttempt(channel int64, d *parley.Delivery) {
 	t.countTime(channel, CountWebhookTook, d.Webhook, d.Took)
 	if d.State == parley.DeliveryDone {
-		t.counting.add(channel, CountWebhookDone, d.Webhook, 1)
+		t.ending.add(channel, CountWebhookDone, d.Webhook, 1)
 		return
 	}
-	t.counting.add(channel, CountAttemptFailed, d.Webhook, 1)
+	t.ending.add(channel, CountAttemptFailed, d.Webhook, 1)
 	if d.State == parley.DeliveryFailed {
-		t.counting.add(channel, CountWebhookFailed, d.Webhook, 1)
+		t.ending.add(channel, CountWebhookFailed, d.Webhook, 1)
 	}
 }
 
@@ -233,11 +220,11 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, why parley.FailureCo
 		}
 		switch to {
 		case parley.Sent:
-			t.counting.add(s.channel, CountSent, "", 1)
+			t.ending.add(s.channel, CountSent, "", 1)
 		case parley.Delivered:
-			t.counting.add(s.channel, CountDelivered, "", 1)
+			t.ending.add(s.channel, CountDelivered, "", 1)
 			if s.secret {
-				t.counting.add(s.channel, CountCodesDelivered, "", 1)
+				t.ending.add(s.channel, CountCodesDelivered, "", 1)
 			}
 			if s.created != 0 {
 				t.countTime(s.channel, CountToDelivered, "", at.Sub(moment(s.created)))
@@ -246,17 +233,17 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, why parley.FailureCo
 			if !s.fromMe { // read by the channel
 				continue
 			}
-			t.counting.add(s.channel, CountRead, "", 1)
+			t.ending.add(s.channel, CountRead, "", 1)
 		case parley.Failed:
-			t.counting.add(s.channel, CountFailed, "", 1)
+			t.ending.add(s.channel, CountFailed, "", 1)
 			if why != "" {
-				t.counting.add(s.channel, CountFailedFor(why), "", 1)
+				t.ending.add(s.channel, CountFailedFor(why), "", 1)
 			}
 			continue
 		default:
 			continue
 		}
-		later(&t.counting.confirmed, s.channel, millis(at))
+		later(&t.ending.confirmed, s.channel, millis(at))
 	}
 }
 

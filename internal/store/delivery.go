@@ -109,31 +109,49 @@ var addDelivery = `INSERT INTO delivery (endpoint, url, event, event_id, type, c
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, ` + fmt.Sprintf(isHeld, 19, 1, 6, 7) + `)
 	ON CONFLICT DO NOTHING`
 
-// AddDeliveries stores new deliveries and sets their ids. A second delivery of an event to the same endpoint is ignored.
+// AddDeliveries stores new deliveries and sets their ids after the commit. A second delivery of an event to the same endpoint is ignored.
 func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
+	seqs := make([]int64, len(ds))
 	for i := range ds {
-		d := &ds[i]
-		earlier, err := encodeAttempts(d.Earlier)
+		args, err := t.deliveryArgs(&ds[i])
 		if err != nil {
 			return err
 		}
-		channel, err := t.channelNumber(d.Channel)
-		if err != nil {
+		if err := t.sql.InsertThen(&seqs[i], addDelivery, args...); err != nil {
 			return err
 		}
-		if d.CreatedAt.IsZero() {
-			d.CreatedAt = time.Now()
-		}
-		seq, err := t.sql.Insert(addDelivery,
-			string(d.Endpoint()), d.URL, d.Event, string(d.EventID), string(d.Type), channel, string(d.Chat),
-			int64(d.State), int64(d.Attempts), millis(d.CreatedAt), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
-			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, flag(d.Webhook != ""))
-		if err != nil {
-			return err
-		}
-		d.ID = parley.NewDeliveryID(seq)
 	}
+	t.OnCommit(func() {
+		for i, seq := range seqs {
+			ds[i].ID = parley.NewDeliveryID(seq)
+		}
+	})
 	return nil
+}
+
+// AddCallback stores a callback of an event that the same transaction adds.
+func (t *Tx) AddCallback(_ context.Context, e *parley.Event, address string, contact parley.ContactID) error {
+	d := parley.NewCallback(e, address, contact)
+	args, err := t.deliveryArgs(&d)
+	t.ending.after = append(t.ending.after, func() error {
+		args[2], args[3] = e.Seq, string(e.ID)
+		return t.exec(addDelivery, args...)
+	})
+	return err
+}
+
+func (t *Tx) deliveryArgs(d *parley.Delivery) ([]any, error) {
+	earlier, err := encodeAttempts(d.Earlier)
+	if err != nil {
+		return nil, err
+	}
+	channel, err := t.channelNumber(d.Channel)
+	if d.CreatedAt.IsZero() {
+		d.CreatedAt = time.Now()
+	}
+	return []any{string(d.Endpoint()), d.URL, d.Event, string(d.EventID), string(d.Type), channel, string(d.Chat),
+		int64(d.State), int64(d.Attempts), millis(d.CreatedAt), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
+		d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, flag(d.Webhook != "")}, err
 }
 
 // UpdateDelivery stores the outcome of an attempt. attempts is how many the delivery had before: if another attempt was stored

@@ -59,26 +59,7 @@ func (w *eventWaiters) notify() {
 	}
 }
 
-// beginEvents is called before events are added. Waiters are notified after the commit. On PostgreSQL it locks the log, so
-// that the seqs of events follow the order of the commits of all nodes.
-func (t *Tx) beginEvents() error {
-	if t.notifies {
-		return nil
-	}
-	t.notifies = true
-	t.OnCommit(t.db.eventsAdded)
-	t.counting.events = true
-	if !t.conn.IsPostgres() {
-		return nil
-	}
-	if held := t.db.onLogHeld; held != nil {
-		began := time.Now()
-		t.OnCommit(func() { held(time.Since(began)) })
-	}
-	return t.exec(`SELECT 1 FROM log FOR UPDATE`)
-}
-
-// AddEvent adds an event to the log.
+// AddEvent adds an event to the log. It gets its seq and its id at the end of the transaction.
 func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	number, err := eventNumber(e.Type)
 	if err != nil {
@@ -88,76 +69,29 @@ func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	if err != nil {
 		return err
 	}
-	var message any // NULL
-	var status parley.Status
-	contact := e.Chat
+	n := newEvent{channel: channel, number: number, at: millis(e.At), contact: e.Chat, data: e.Data, encrypted: e.Encrypted, event: e}
 	if e.Message != nil {
-		message, status, contact = e.Message.Seq, e.Message.Status, ""
+		n.about, n.status, n.contact = e.Message, e.Message.Status, ""
 	}
-	switch e.Type {
-	case parley.MessageReceived:
-		t.counting.add(channel, CountReceived, "", 1)
-		later(&t.counting.received, channel, millis(e.At))
-	case parley.OTPApproved:
-		t.counting.add(channel, CountApproved, "", 1)
+	if e.Type == parley.OTPApproved {
+		t.ending.add(channel, CountApproved, "", 1)
 	}
-	if err := t.beginEvents(); err != nil {
-		return err
-	}
-	e.Seq, err = t.sql.Insert(`INSERT INTO event (channel, type, at, received_at, message, status, contact, data, encrypted)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		channel, number, millis(e.At), t.db.now(), message, int64(status), string(contact), nullableText(e.Data), nullable(e.Encrypted))
-	if err != nil {
-		return err
-	}
-	e.ID = parley.NewEventID(e.At, t.db.logNumber, e.Seq)
+	t.ending.events = append(t.ending.events, n)
 	if e.Type == parley.ChannelStatusChanged && len(e.Data) > 0 {
 		return t.addChannelState(channel, e)
 	}
 	return nil
 }
 
-// publishDelivered adds two events for each of up to maxList messages that went from pending to delivered or further: one
-// for SENT and one for their status.
-func (t *Tx) publishDelivered(seqs []int64, status parley.Status, at time.Time) error {
-	if len(seqs) == 0 {
-		return nil
-	}
-	number, err := eventNumber(parley.MessageStatus)
-	if err != nil {
-		return err
-	}
-	if err := t.beginEvents(); err != nil {
-		return err
-	}
-	in, args := inList(6, seqs)
-	return t.exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
-		SELECT channel, $1, $2, $3, seq, passed.status, '' FROM message
-		CROSS JOIN (SELECT CAST($4 AS BIGINT) AS status UNION ALL SELECT CAST($5 AS BIGINT)) AS passed
-		WHERE seq IN `+in+` ORDER BY seq, passed.status`,
-		append([]any{number, millis(at), t.db.now(), int64(parley.Sent), int64(status)}, args...)...)
-}
-
-// publishStatus adds an event for each of up to maxList messages that got a status.
-func (t *Tx) publishStatus(seqs []int64, status parley.Status, at time.Time) error {
-	if len(seqs) == 0 {
-		return nil
-	}
+// publishStatus adds the event of a message that got a status.
+func (t *Tx) publishStatus(s statusRow, status parley.Status, at time.Time) error {
 	kind := parley.MessageStatus
 	if status == parley.Deleted {
 		kind = parley.MessageDeleted
 	}
 	number, err := eventNumber(kind)
-	if err != nil {
-		return err
-	}
-	if err := t.beginEvents(); err != nil {
-		return err
-	}
-	in, args := inList(5, seqs)
-	return t.exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
-		SELECT channel, $1, $2, $3, seq, $4, '' FROM message WHERE seq IN `+in+` ORDER BY seq`,
-		append([]any{number, millis(at), t.db.now(), int64(status)}, args...)...)
+	t.ending.events = append(t.ending.events, newEvent{channel: s.channel, number: number, at: millis(at), message: s.seq, status: status})
+	return err
 }
 
 // Events of deleted channels are hidden. Channel 0 means that an event belongs to no channel.
@@ -365,7 +299,7 @@ func (r Reader) LastEvent(ctx context.Context) (int64, error) {
 func (r Reader) lastEvent() (last int64, err error) {
 	query := `SELECT seq FROM sqlite_sequence WHERE name = 'event'`
 	if r.conn.IsPostgres() {
-		query = `SELECT greatest(last_event, (SELECT max(seq) FROM event)) FROM log` // greatest ignores NULL
+		query = `SELECT greatest(removed_to, (SELECT max(seq) FROM event)) FROM log` // greatest ignores NULL
 	}
 	err = r.optional(query, nil, &last)
 	return last, err
@@ -387,8 +321,11 @@ func (t *Tx) addChannelState(channel int64, e *parley.Event) error {
 	if err := json.Unmarshal(e.Data, &state); err != nil {
 		return fmt.Errorf("event of a channel's status: %w", err)
 	}
-	return t.exec(`INSERT INTO channel_state (channel, seq, at, status, reason) VALUES ($1, $2, $3, $4, $5)`,
-		channel, e.Seq, millis(e.At), state.Status, state.Reason)
+	t.ending.after = append(t.ending.after, func() error {
+		return t.exec(`INSERT INTO channel_state (channel, seq, at, status, reason) VALUES ($1, $2, $3, $4, $5)`,
+			channel, e.Seq, millis(e.At), state.Status, state.Reason)
+	})
+	return nil
 }
 
 // ChannelStates lists the statuses of a channel since a time, newest first.

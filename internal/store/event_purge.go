@@ -47,9 +47,7 @@ func (t *Tx) removeEvents(ctx context.Context, before, most, limit int64) (int64
 		WHERE received_at < $3`, []any{upTo, limit, before}, &last); err != nil || last == 0 {
 		return 0, err
 	}
-	if err := t.exec(`UPDATE log SET removed_to = greatest(removed_to, $1)`, last); err != nil {
-		return 0, err
-	}
+	t.setRemoved(last)
 	return t.sql.Exec(`DELETE FROM event WHERE seq <= $1 AND received_at < $2`, last, before)
 }
 
@@ -66,11 +64,12 @@ func (t *Tx) dropNeeded(ctx context.Context, oldest, before, most int64) (upTo i
 	if err != nil || stored >= before {
 		return 0, err
 	}
-	if err := t.exec(`UPDATE log SET removed_to = greatest(removed_to, $1)`, end); err != nil {
-		return 0, err
-	}
+	t.setRemoved(end)
 	return end, t.reportGaps(ctx)
 }
+
+// setRemoved stores at the end of the transaction that events up to a seq are removed.
+func (t *Tx) setRemoved(seq int64) { t.ending.removed = max(t.ending.removed, seq) }
 
 // reportGaps publishes an event for each enabled webhook that lost events, and moves its cursor behind them.
 func (t *Tx) reportGaps(ctx context.Context) error {
@@ -78,6 +77,7 @@ func (t *Tx) reportGaps(ctx context.Context) error {
 	if err := t.row(`SELECT removed_to FROM log`, nil, &removed); err != nil {
 		return err
 	}
+	removed = max(removed, t.ending.removed, t.db.ending.of(t.sql.Batch).removed)
 	lost, err := list(t.Reader, readWebhooks+`WHERE disabled_at = 0 AND cursor < $1`, []any{removed}, scanWebhook)
 	if err != nil {
 		return err

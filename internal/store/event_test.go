@@ -232,13 +232,9 @@ var eventTests = map[string]func(*env){
 		slow.Cursor, off.Cursor = first+5, first+1
 		e.webhook(slow)
 		e.webhook(off)
-		waits := delivery("whk_slow", ann, first+3)
-		e.tx(func(tx *store.Tx) error {
-			ds := []parley.Delivery{waits}
-			err := tx.AddDeliveries(e.Context(), ds)
-			waits = ds[0]
-			return err
-		})
+		ds := []parley.Delivery{delivery("whk_slow", ann, first+3)}
+		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), ds) })
+		waits := ds[0]
 		purge := func(most int64, want int) {
 			e.Helper()
 			e.tx(func(tx *store.Tx) error {

@@ -10,5 +10,5 @@ func OpenNarrow(ctx context.Context, path string, trace func(query string, args 
 	return open(ctx, o)
 }
 
-// EnqueueMessages is a statement that only PostgreSQL runs.
-var EnqueueMessages = enqueueMessages
+// OnPostgres are statements that only PostgreSQL runs.
+var OnPostgres = addMessages + addEvents + addMinutes + addHours

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -82,7 +83,9 @@ func scanQueued(row scanner) (q parley.Queued, err error) {
 
 // AddMessage stores a new message, without attempts, failure and star. It gets a position if it is part of the history. Its
 // chat becomes the network's spelling of the contact. A message with its id in its chat is [parley.ErrExists].
-func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
+func (t *Tx) AddMessage(ctx context.Context, m *parley.Message) error { return t.addMessage(m, true) }
+
+func (t *Tx) addMessage(m *parley.Message, text bool) error {
 	channel, err := t.channelID(m.Channel)
 	if err != nil {
 		return err
@@ -92,11 +95,26 @@ func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	} else if err != parley.ErrNotFound {
 		return err
 	}
-	return t.insertMessage(channel, m)
+	return t.insertMessage(channel, m, text)
 }
 
-func (t *Tx) insertMessage(channel int64, m *parley.Message) error {
-	args, err := t.messageArgs(channel, m)
+// ReceiveMessage is AddMessage for a message of the network, which may have come before: then its seq is 0 after the commit, and its
+// events are dropped. The seq and the network's spelling of its chat are set at the end of the transaction. Without text only its row
+// is stored. On PostgreSQL it does not wait for the database: messages of one commit share a round trip.
+func (t *Tx) ReceiveMessage(_ context.Context, m *parley.Message, text bool) error {
+	m.Seq = 0
+	if t.conn.IsPostgres() && m.Content.Kind().InHistory() {
+		return t.addLater(m, text)
+	}
+	err := t.addMessage(m, text)
+	if err == parley.ErrExists {
+		return nil
+	}
+	return err
+}
+
+func (t *Tx) insertMessage(channel int64, m *parley.Message, text bool) error {
+	args, err := t.messageArgs(channel, m, text)
 	if err != nil {
 		return err
 	}
@@ -110,32 +128,45 @@ func (t *Tx) insertMessage(channel int64, m *parley.Message) error {
 // EnqueueMessage is AddMessage for a message that this server sends, whose id is new. Its seq and the network's spelling of its
 // chat are set at the commit. On PostgreSQL it does not wait for the database: messages of one commit share a round trip.
 func (t *Tx) EnqueueMessage(_ context.Context, m *parley.Message) error {
+	if t.conn.IsPostgres() && m.Content.Kind().InHistory() {
+		return t.addLater(m, true)
+	}
 	channel, err := t.channelID(m.Channel)
 	if err != nil {
 		return err
 	}
-	if !t.conn.IsPostgres() || !m.Content.Kind().InHistory() {
-		return t.insertMessage(channel, m)
+	return t.insertMessage(channel, m, true)
+}
+
+// addLater adds a message on PostgreSQL together with those of other callers.
+func (t *Tx) addLater(m *parley.Message, text bool) error {
+	channel, err := t.channelID(m.Channel)
+	if err != nil {
+		return err
 	}
-	args, err := t.messageArgs(channel, m)
+	args, err := t.messageArgs(channel, m, text)
 	if err != nil {
 		return err
 	}
 	args[1], args[2] = string(m.Chat), max(millis(m.CreatedAt), 1)
-	return t.conn.ManyThen(enqueueMessages, args, &m.Seq, &m.Chat)
+	return t.conn.ManyThen(addMessages, args, &m.Seq, &m.Chat)
 }
 
 // insertMessage adds a message. $3 is its position; 0: none.
 var insertMessage = `INSERT INTO message (channel, chat, position, ` + newColumns + `) VALUES ($1, $2, nullif($3, 0), ` + newParams + `)`
 
-// enqueueMessages does what AddMessage does, for many messages. $1 are the channels, $2 the contacts, $3 the times. All parts
-// of a statement see the tables as they were before it. LIMIT, ANY and ARRAY keep it from reading whole tables.
-var enqueueMessages = `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], ` + newArrays + `)
+// addMessages does what AddMessage does, for many messages. $1 are the channels, $2 the contacts, $3 the times. The seq of a message that
+// exists is 0. All parts of a statement see the tables as they were before it. LIMIT, ANY, ARRAY and a comparison with NULL keep it from
+// reading whole tables.
+var addMessages = `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], ` + newArrays + `)
 		WITH ORDINALITY AS given (channel, contact, at, ` + newColumns + `, n)),
-	known AS MATERIALIZED (SELECT n, channel, given.contact AS spelling, at, c.id, c.contact, c.last_at
+	found AS MATERIALIZED (SELECT n, channel, given.contact AS spelling, at, c.id, c.contact, c.last_at, given.id AS name, from_me,
+			row_number() OVER (PARTITION BY channel, coalesce(c.contact, given.contact), given.id, from_me ORDER BY n) AS nth
 		FROM given LEFT JOIN LATERAL (SELECT id, contact, last_at FROM chat WHERE id = coalesce(
 			(SELECT id FROM chat WHERE contact = given.contact AND channel = given.channel),
 			(SELECT chat FROM alias WHERE contact = given.contact AND channel = given.channel)) LIMIT 1) c ON true),
+	known AS MATERIALIZED (SELECT * FROM found WHERE nth = 1 AND (SELECT seq FROM message
+		WHERE message.id = found.name AND message.chat = found.id AND message.from_me = found.from_me) IS NULL),
 	made AS (INSERT INTO chat (channel, contact, last_at)
 		SELECT channel, spelling, max(at) FROM known WHERE id IS NULL GROUP BY channel, spelling RETURNING id, channel, contact),
 	old AS MATERIALIZED (SELECT id, max(at) AS at, min(last_at) AS last_at,
@@ -150,11 +181,12 @@ var enqueueMessages = `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::tex
 	counted AS (UPDATE channel SET chats = chats + (SELECT count(*) FROM place WHERE place.channel = channel.id AND position = 1)
 		WHERE id = ANY(ARRAY(SELECT channel FROM place WHERE position = 1))),
 	stored AS (INSERT INTO message (channel, chat, position, ` + newColumns + `)
-		SELECT place.channel, chat, position, ` + newColumns + ` FROM given JOIN place USING (n) ORDER BY n RETURNING seq, id)
-	SELECT seq, place.contact FROM stored JOIN given USING (id) JOIN place USING (n) ORDER BY n`
+		SELECT place.channel, chat, position, ` + newColumns + ` FROM given JOIN place USING (n) ORDER BY n RETURNING seq, id, chat, from_me)
+	SELECT coalesce(seq, 0), coalesce(place.contact, given.contact) FROM given LEFT JOIN place USING (n)
+		LEFT JOIN stored ON stored.id = given.id AND stored.chat = place.chat AND stored.from_me = given.from_me ORDER BY n`
 
 // messageArgs are the arguments of insertMessage. Its chat and its position are missing.
-func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
+func (t *Tx) messageArgs(channel int64, m *parley.Message, text bool) ([]any, error) {
 	if m.ReceivedAt.IsZero() {
 		m.ReceivedAt = m.CreatedAt
 	}
@@ -162,8 +194,11 @@ func (t *Tx) messageArgs(channel int64, m *parley.Message) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !text {
+		row.body, row.data = "", nil
+	}
 	if row.secret {
-		t.counting.add(channel, CountCodes, "", 1)
+		t.ending.add(channel, CountCodes, "", 1)
 	}
 	return row.appendNew(append(make([]any, 0, len(messageTable)), channel, nil, nil)), nil
 }
@@ -202,12 +237,18 @@ func (t *Tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref par
 	return t.erase(seq)
 }
 
-// erase empties a message and ends the fetch of its file.
-func (t *Tx) erase(seq int64) error {
-	if err := t.exec(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
-		return err
+// erase empties messages and ends the fetches of their files.
+func (t *Tx) erase(seqs ...int64) error {
+	for some := range slices.Chunk(seqs, maxList) {
+		in, args := inList(1, some)
+		if err := t.execAll([]string{
+			`DELETE FROM media_fetch WHERE seq IN ` + in,
+			`UPDATE message SET body = '', data = NULL WHERE seq IN ` + in,
+		}, args...); err != nil {
+			return err
+		}
 	}
-	return t.change(`UPDATE message SET body = '', data = NULL WHERE seq = $1`, seq)
+	return nil
 }
 
 // EditMessage stores the content of a message and when it was edited.

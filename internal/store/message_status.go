@@ -226,29 +226,26 @@ func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 	if why != nil {
 		code, text, until = why.Code, why.Message, millis(why.Until)
 	}
-	seqs, published, skipped := make([]int64, len(moved)), make([]int64, 0, len(moved)), []int64(nil)
+	seqs := make([]int64, len(moved))
 	for i, s := range moved {
 		seqs[i] = s.seq
-		switch {
-		case !s.inHistory:
-		case s.status == parley.Pending && (to == parley.Delivered || to == parley.Read || to == parley.Played): // SENT was skipped
-			skipped = append(skipped, s.seq)
+		if !s.inHistory {
+			continue
+		}
+		if s.status == parley.Pending && (to == parley.Delivered || to == parley.Read || to == parley.Played) { // SENT was skipped
 			t.countStatus([]statusRow{s}, parley.Sent, "", at)
-		default:
-			published = append(published, s.seq)
+			if err := t.publishStatus(s, parley.Sent, at); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.publishStatus(s, to, at); err != nil {
+			return nil, err
 		}
 	}
 	t.countStatus(moved, to, code, at)
 	in, args := inList(6, seqs)
-	if err := t.exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5
-		WHERE seq IN `+in,
-		append([]any{int64(to), millis(at), string(code), text, until}, args...)...); err != nil {
-		return nil, err
-	}
-	if err := t.publishStatus(published, to, at); err != nil {
-		return nil, err
-	}
-	return moved, t.publishDelivered(skipped, to, at)
+	return moved, t.exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5
+		WHERE seq IN `+in, append([]any{int64(to), millis(at), string(code), text, until}, args...)...)
 }
 
 // DelayMessage stores a failed attempt and the time of the next one.

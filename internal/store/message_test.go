@@ -13,6 +13,55 @@ import (
 )
 
 var messageTests = map[string]func(*env){
+	"a message that the network repeats is stored once, with one event": func(e *env) {
+		e.channel(main)
+		e.channel("other")
+		receive := func(tx *store.Tx, code parley.ChannelCode, id parley.MessageID) (*parley.Message, error) {
+			m := &parley.Message{Channel: code, Chat: ann, ID: id, Content: parley.Text{Body: "Hi"}, Status: parley.Received, CreatedAt: start}
+			tx.WhenStored(m, func() error {
+				return tx.AddMediaFetch(e.Context(), parley.MediaFetch{Seq: m.Seq, Reference: []byte("r"), NextAt: start, CreatedAt: start})
+			})
+			return m, errors.Join(tx.ReceiveMessage(e.Context(), m, true),
+				tx.AddEvent(e.Context(), &parley.Event{Type: parley.MessageReceived, Channel: code, At: start, Message: m}))
+		}
+		for _, ids := range [][]parley.MessageID{{"A", "B", "A"}, {"C", "A", "D"}} { // twice at once, and again later
+			all := make([]*parley.Message, len(ids)+1)
+			e.tx(func(tx *store.Tx) (err error) {
+				for i, id := range ids {
+					if all[i], err = receive(tx, main, id); err != nil {
+						return err
+					}
+				}
+				all[len(ids)], err = receive(tx, "other", ids[0]) // the id of a group's message is the same for every member
+				return err
+			})
+			for i, m := range all {
+				known := i > 0 && i < len(ids) && m.ID == "A"
+				if (m.Seq == 0) != known {
+					e.Errorf("%v: message %d of %s has the seq %d", ids, i, m.Channel, m.Seq)
+				}
+			}
+		}
+		var got []string
+		for _, ev := range e.events(0) {
+			got = append(got, string(ev.Channel)+" "+string(ev.Message.ID))
+		}
+		e.same("events", got, []string{"main A", "main B", "other A", "main C", "main D", "other C"})
+		page, total, err := e.store.History(e.Context(), main, ann, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("history", [2]int{len(page), int(total)}, [2]int{4, 4})
+		counts, err := e.store.Counters(e.Context(), time.Now().Add(-time.Hour))
+		e.must(err)
+		e.same("counted", counts[store.CountReceived], int64(6))
+		e.tx(func(tx *store.Tx) error {
+			return tx.ReceiveMessage(e.Context(), &parley.Message{Channel: main, Chat: bob, ID: "E", Content: parley.Text{Body: "secret"},
+				Status: parley.Received, CreatedAt: start}, false)
+		})
+		page, _, err = e.store.History(e.Context(), main, bob, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("text", page[0].Content.Text(), "")
+	},
+
 	"a message comes back as it was stored": func(e *env) {
 		want := outgoing("A1")
 		want.ReplyTo, want.Request, want.Priority, want.Pool = "B1", "req_1", parley.PriorityKnown, "pool_1"

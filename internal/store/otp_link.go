@@ -77,7 +77,7 @@ func (t *Tx) AddLink(ctx context.Context, l parley.OTPLink) error {
 	if err != nil {
 		return err
 	}
-	t.counting.add(channel, CountLinks, "", 1)
+	t.ending.add(channel, CountLinks, "", 1)
 	return t.add(`INSERT INTO otp_link (id, channel, contact, hash, name, messages, on_success, on_failure, status, tries, others,
 		created_at, expires_at, ended_at, encrypted)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,

@@ -170,7 +170,7 @@ func checkComplete(t *testing.T, ran *statements, onPostgres bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	enqueued, pieces := oneLine(store.EnqueueMessages), 0
+	others, pieces := oneLine(store.OnPostgres), 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") || unlooked[file] != "" {
 			continue
@@ -186,7 +186,7 @@ func checkComplete(t *testing.T, ran *statements, onPostgres bool) {
 			}
 			piece := oneLine(literal.Value[1 : len(literal.Value)-1])
 			if !looksLikeSQL.MatchString(piece) || slices.Contains(onlyOn[otherDatabase[onPostgres]], piece) ||
-				!onPostgres && strings.Contains(enqueued, piece) {
+				!onPostgres && strings.Contains(others, piece) {
 				return true
 			}
 			pieces++

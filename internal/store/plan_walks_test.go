@@ -30,11 +30,9 @@ var unlooked = map[string]string{
 var onlyOn = map[string][]string{
 	"sqlite": {"SELECT seq FROM sqlite_sequence WHERE name = 'event'"},
 	"postgres": {
-		`UPDATE log SET last_event = pg_sequence_last_value(pg_get_serial_sequence('event', 'seq'))`,
-		`SELECT 1 FROM log FOR UPDATE`,
 		`FOR UPDATE`,
 		`SELECT 1 FROM otp_link WHERE id = $1 FOR UPDATE`,
-		`SELECT greatest(last_event, (SELECT max(seq) FROM event)) FROM log`,
+		`SELECT greatest(removed_to, (SELECT max(seq) FROM event)) FROM log`,
 	},
 }
 

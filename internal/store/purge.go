@@ -240,10 +240,5 @@ func (t *Tx) EraseOlder(_ context.Context, channel parley.ChannelCode, before ti
 	if err != nil {
 		return 0, nil, err
 	}
-	for _, seq := range due {
-		if err := t.erase(seq); err != nil {
-			return 0, nil, err
-		}
-	}
-	return len(due), files, nil
+	return len(due), files, t.erase(due...)
 }

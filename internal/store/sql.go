@@ -24,10 +24,9 @@ type Tx struct {
 	Reader
 	sql      *sqldb.Tx
 	db       *DB
-	counting counting
 	lastCode parley.ChannelCode // the channel that channelID last looked up
 	lastID   int64
-	notifies bool // readers of the event log are notified after the commit
+	ending   ending
 }
 
 // OnCommit calls f after the commit, before the next transaction begins and in the order of the transactions. f must not

@@ -10,6 +10,7 @@
 //   - A number in any known spelling (alias) leads to one chat.
 //   - A change of a message's status and its event are in one transaction, so a timeline is complete.
 //   - Counters are written in the transaction that they count.
+//   - Rows that all nodes write are written at the end of a transaction, in one order (ending.go).
 //   - An event's seq only grows and is never used again, so a cursor stays valid after a purge.
 //   - Reads that could see many rows have a limit per call, so no call holds a connection for long.
 package store
@@ -37,7 +38,7 @@ type DB struct {
 	sql       *sqldb.DB
 	logNumber uint32 // number of the event log, a part of event ids
 	waiters   eventWaiters
-	counting  batchCounting
+	ending    batchEnding
 	channels  batchChannels
 	onEvents  func() // see Watch; nil: nothing
 	onChanges func()
@@ -88,7 +89,7 @@ func (db *DB) writing(do func(*Tx) error) func(*sqldb.Tx) error {
 		if err := do(own); err != nil {
 			return err
 		}
-		db.counting.of(t.Batch).merge(&own.counting)
+		db.ending.of(t.Batch).merge(&own.ending)
 		return nil
 	}
 }

@@ -41,9 +41,8 @@ var webhookTests = map[string]func(*env){
 	"a webhook without a cursor begins at the end of the log": func(e *env) {
 		e.channel(main)
 		ev := parley.Event{Type: parley.ChannelPairing, Channel: main, At: start}
-		e.tx(func(tx *store.Tx) error {
-			return errors.Join(tx.AddEvent(e.Context(), &ev), tx.AddWebhook(e.Context(), parley.Webhook{ID: "whk_1"}))
-		})
+		e.tx(func(tx *store.Tx) error { return tx.AddEvent(e.Context(), &ev) })
+		e.tx(func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), parley.Webhook{ID: "whk_1"}) })
 		got, err := e.store.Webhook(e.Context(), "whk_1")
 		e.must(err)
 		if got.Cursor != ev.Seq || got.Cursor == 0 {

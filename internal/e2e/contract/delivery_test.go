@@ -62,14 +62,12 @@ func TestDeliveries(t *testing.T) {
 func past(t *testing.T, e *parleytest.Env, webhook, channel string, times ...time.Time) (ids, events []string) {
 	t.Helper()
 	data := besides(t, e)
-	err := data.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		ids, events = nil, nil
-		for i, at := range times {
-			event := parley.NewOTPEvent(parley.OTPFailed, parley.OTPID("otp_x"), parley.ChannelCode(channel), "6281234567890@c.us", "wrong_sender",
-				at)
-			if err := tx.AddEvent(t.Context(), event); err != nil {
-				return err
-			}
+	for i, at := range times {
+		event := parley.NewOTPEvent(parley.OTPFailed, parley.OTPID("otp_x"), parley.ChannelCode(channel), "6281234567890@c.us",
+			"wrong_sender", at)
+		added := make([]parley.Delivery, 1)
+		err := data.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddEvent(t.Context(), event) })
+		if err == nil {
 			d := parley.NewDelivery(event, parley.WebhookID(webhook))
 			d.CreatedAt = at
 			d.TriedAt, d.EndedAt, d.Took, d.Attempts = at, at, 84*time.Millisecond, 3
@@ -77,16 +75,13 @@ func past(t *testing.T, e *parleytest.Env, webhook, channel string, times ...tim
 			if i%2 == 0 {
 				d.State, d.Code, d.Problem, d.Response = parley.DeliveryFailed, 503, "http_status", "out to lunch"
 			}
-			added := []parley.Delivery{d}
-			if err := tx.AddDeliveries(t.Context(), added); err != nil {
-				return err
-			}
-			ids, events = append(ids, string(added[0].ID)), append(events, string(event.ID))
+			added[0] = d
+			err = data.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddDeliveries(t.Context(), added) })
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, events = append(ids, string(added[0].ID)), append(events, string(event.ID))
 	}
 	return ids, events
 }

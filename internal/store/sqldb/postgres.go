@@ -178,10 +178,28 @@ func (p *postgres) doOr(otherwise error, query string, args []any) error {
 	return err
 }
 
+// insertThen is insert whose key is known at the commit.
+func (p *postgres) insertThen(key *int64, query string, args []any) error {
+	values, err := arguments(args)
+	if err == nil {
+		query, err = p.returning(query)
+	}
+	if err == nil {
+		p.enqueue(query, values...).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(key)
+			if errors.Is(err, pgx.ErrNoRows) {
+				*key, err = 0, nil
+			}
+			return err
+		})
+	}
+	return err
+}
+
 // many is a statement for several calls of manyThen. It is the last one in the queue.
 type many struct {
 	query  string
-	queued *pgx.QueuedQuery // its arguments are []int64 or []*string
+	queued *pgx.QueuedQuery // its arguments are []int64, []*string or [][]byte
 	into   [][]any          // by call
 }
 
@@ -210,6 +228,9 @@ func (p *postgres) manyThen(query string, args, into []any) error {
 		case string:
 			texts, _ := column.([]*string)
 			column = append(texts, &v)
+		case []byte:
+			blobs, _ := column.([][]byte)
+			column = append(blobs, v)
 		case nil:
 			texts, _ := column.([]*string)
 			column = append(texts, nil)
@@ -384,15 +405,23 @@ func (p *postgres) exec(query string, args []any) (changed int64, err error) {
 
 // insert adds a row and returns the key that the database chose; zero: there was a conflict.
 func (p *postgres) insert(query string, args []any) (key int64, err error) {
-	table := insertInto.FindStringSubmatch(query)
-	if table == nil || p.keys[table[1]] == "" {
-		return 0, fmt.Errorf("no key is chosen by the database: %s", query)
+	if query, err = p.returning(query); err != nil {
+		return 0, err
 	}
-	err = p.queryRow(query+` RETURNING `+p.keys[table[1]], args, []any{&key})
+	err = p.queryRow(query, args, []any{&key})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	return key, err
+}
+
+// returning makes an INSERT return the key that the database chooses.
+func (p *postgres) returning(query string) (string, error) {
+	table := insertInto.FindStringSubmatch(query)
+	if table == nil || p.keys[table[1]] == "" {
+		return "", fmt.Errorf("no key is chosen by the database: %s", query)
+	}
+	return query + ` RETURNING ` + p.keys[table[1]], nil
 }
 
 var insertInto = regexp.MustCompile(`^\s*INSERT INTO (\w+)`)

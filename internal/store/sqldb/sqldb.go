@@ -32,7 +32,7 @@ type Options struct {
 	// Readers is the number of connections for reading; 0: 4.
 	Readers int
 	// BeforeCommit is called in every transaction after the functions of all its callers. If it fails, nothing is
-	// committed. It may be nil.
+	// committed. What it leaves to OnCommit is called before what they left. It may be nil.
 	BeforeCommit func(tx *Tx) error
 	// Trace is called before every statement, for tests that look at plans. It may be nil.
 	Trace func(query string, args []any)
@@ -64,6 +64,7 @@ type DB struct {
 	// Only the writer uses these.
 	batch     int64     // how many transactions it began
 	lost      error     // why the current transaction is lost
+	committed []func()  // to call after the commit, before what its callers want called
 	logSizeAt time.Time // when it last looked at the size of the log
 
 	health *health

@@ -93,6 +93,9 @@ func (db *DB) run() {
 			refuse(batch, db.lost)
 		}
 		db.checkLogSize()
+		for _, f := range db.committed {
+			f()
+		}
 		for _, w := range batch {
 			w.finish()
 		}
@@ -177,6 +180,7 @@ var unknown = &write{}
 // transact runs the batch between BEGIN and COMMIT. It returns an error if the whole batch was rolled back, and the write that
 // caused it. Without savepoints the first failure ends the transaction. With them a failed write is undone alone.
 func (db *DB) transact(batch []*write, savepoints bool) (failed *write, err error) {
+	db.committed = nil
 	for _, w := range batch {
 		w.err = nil
 	}
@@ -197,6 +201,7 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed *write, err erro
 				}
 			}
 		}
+		db.committed = nil
 		db.lost = db.writer.broken // nil: a caller's own error
 		db.control("ROLLBACK")     // the database may have rolled back already
 	}()
@@ -213,9 +218,11 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed *write, err erro
 	}
 	db.writer.write.serve(nobody)
 	if db.beforeCommit != nil {
-		if err := db.writer.classed(db.beforeCommit(&Tx{Conn: db.writer, Batch: db.batch})); err != nil {
+		end := &Tx{Conn: db.writer, Batch: db.batch}
+		if err := db.writer.classed(db.beforeCommit(end)); err != nil {
 			return nil, err
 		}
+		db.committed = end.then
 	}
 	err = db.writer.control("COMMIT")
 	switch {
@@ -236,7 +243,7 @@ func (db *DB) alone(w *write) error {
 		return err
 	}
 	if db.call(w) == nil {
-		w.err = db.writer.flush()
+		w.err = db.writer.Flush()
 	}
 	if w.err != nil {
 		if lost := db.writer.broken; lost != nil {

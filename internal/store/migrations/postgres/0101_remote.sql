@@ -35,7 +35,7 @@ CREATE UNIQUE INDEX remote_contact_user ON remote_contact (channel, user_id) WHE
 
 CREATE TABLE remote_file (
   channel BIGINT NOT NULL,
-  sha256  BYTEANOT NULL,
+  sha256  BYTEA NOT NULL,
   remote  TEXT COLLATE "C" NOT NULL,    -- the network's id of the uploaded file
   until   BIGINT NOT NULL, -- when the network deletes it
   PRIMARY KEY (channel, sha256)
