@@ -67,6 +67,9 @@ type Secret struct {
 	Encrypted []byte `json:"sealed,omitempty"` // the whole text
 }
 
+// CodeSeparator separates a one-time code from its text in what [Secret] encrypts.
+const CodeSeparator = "\x00"
+
 // Preview is what is shown of the first link in a text.
 type Preview struct {
 	URL         string `json:"url"`

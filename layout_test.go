@@ -59,6 +59,7 @@ var arrows = map[string][]string{
 	"internal/console": {".", "internal/api", "internal/asset", "internal/store"},
 	"internal/app": {".", "internal/alert", "internal/api", "internal/callback", "internal/cluster", "internal/console",
 		"internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/mcp", "internal/media", "internal/network",
+		"internal/network/cloud",
 		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/requestlog", "internal/safehttp", "internal/encrypt",
 		"internal/store", "internal/store/sqldb", "internal/token", "internal/wait"},
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/confine", "internal/console", "internal/diagnostics",

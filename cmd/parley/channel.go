@@ -28,13 +28,14 @@ func (c *cli) channel() *cobra.Command {
 			long: `Create a channel. A running server starts it at once. Without --network it is on the sandbox, with simulated
 phones. With --webhook, add a webhook for its events too, and print the webhook's id and secret.`,
 			example: `  parley channel create toko --network whatsapp --name 'Toko Ayu'
+  parley channel create shop --network cloud --phone-number-id 1065… --waba-id 1022… --access-token-file t.txt --app-secret-file s.txt
   parley channel create try --webhook https://example.com/hook`,
-			flags: []flag{
+			flags: append([]flag{
 				textFlag("name", "display name (default: the code)"),
 				listFlag("label", "a label to find it by; may be repeated").as("labels"),
-				{name: "network", value: string(parley.Sandbox), usage: "the chat network: sandbox or whatsapp"},
+				{name: "network", value: string(parley.Sandbox), usage: "the chat network: sandbox, whatsapp or cloud"},
 				textFlag("webhook", "an address that receives the channel's events"),
-			},
+			}, accountFlags...),
 			arg: "code", call: "POST channels", creates: true, print: show, run: createChannel,
 			check: func(f fields) error {
 				if hook := f.text("webhook"); hook != "" {
@@ -51,7 +52,7 @@ phones. With --webhook, add a webhook for its events too, and print the webhook'
 			flags: []flag{
 				textFlag("search", "only those with this in their code, name or number"),
 				textFlag("status", "only those in this status, for example LOGGED_OUT").by(readUpper),
-				textFlag("network", "only those of this network: sandbox or whatsapp"),
+				textFlag("network", "only those of this network: sandbox, whatsapp or cloud"),
 				textFlag("label", "only those with this label"),
 			},
 			call: "GET channels",
@@ -84,7 +85,7 @@ phones. With --webhook, add a webhook for its events too, and print the webhook'
 			use: "deletions", short: "List the deletions of channels and how far they are",
 			long: "List the deletions of channels that are running or that finished in the last 7 days, and how many messages they removed.",
 			call: "GET deletions", print: rows("code,state,started,finished,removed,left,problem", deletionCells),
-		}, channelSet(show), channelAllow(show), channelDelete()},
+		}, channelSet(show), channelAllow(show), channelCredentials(show), channelDelete()},
 	})
 	group.AddCommand(c.channelPair(), c.channelGoLive())
 	return group
@@ -93,6 +94,11 @@ phones. With --webhook, add a webhook for its events too, and print the webhook'
 func createChannel(ctx context.Context, t *task) error {
 	c, code := t.cli, t.args[0]
 	hook := t.fields.pop("webhook")
+	if t.fields.text("network") == string(parley.Cloud) {
+		if err := t.takeAccount(ctx, true); err != nil {
+			return err
+		}
+	}
 	r, err := t.request(ctx)
 	if isInvalid(err) {
 		if _, other := t.api.Get(ctx, client.Path("channels", code), nil, nil); other == nil {
@@ -111,7 +117,7 @@ func createChannel(ctx context.Context, t *task) error {
 			}
 		}
 	case !c.quiet: // also without a terminal: nothing else would show the mistake
-		fmt.Fprintf(c.err, "%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp\n", code)
+		fmt.Fprintf(c.err, "%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp or cloud\n", code)
 	}
 	if hook != nil {
 		return t.addHook(ctx, r, hook)

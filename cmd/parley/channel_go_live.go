@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"parley"
 	"parley/internal/client"
 )
 
@@ -27,7 +29,13 @@ be running.
 			if err := flags.check(); err != nil {
 				return err
 			}
-			return c.onServer(cmd, func(ctx context.Context, cl *client.Client) error { return c.goLive(ctx, cl, args[0], live, flags) })
+			return c.onServer(cmd, func(ctx context.Context, cl *client.Client) error {
+				var err error
+				if live.account, err = c.readAccount(ctx, cmd, live.network); err != nil {
+					return err
+				}
+				return c.goLive(ctx, cl, args[0], live, flags)
+			})
 		},
 	}
 	cmd.Flags().StringSliceVar(&live.allow, "allow", nil, "the only numbers that it may write to, separated by commas")
@@ -35,6 +43,10 @@ be running.
 	cmd.Flags().BoolVar(&live.yes, "yes", false, "do not ask for confirmation")
 	cmd.MarkFlagsMutuallyExclusive("allow", "everybody")
 	flags.add(cmd.Flags())
+	cmd.Flags().StringVar(&live.network, "network", string(parley.WhatsApp), "the network to move to: whatsapp or cloud")
+	for _, f := range accountFlags {
+		f.add(cmd)
+	}
 	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
 	return cmd
 }
@@ -43,6 +55,8 @@ type goLiveFlags struct {
 	allow     []string
 	everybody bool
 	yes       bool
+	network   string
+	account   fields // with the credentials on the network cloud; empty: none
 }
 
 func (f goLiveFlags) decided() bool { return f.everybody || len(f.allow) > 0 }
@@ -63,10 +77,15 @@ func (c *cli) goLive(ctx context.Context, cl *client.Client, code string, live g
 	if !live.everybody {
 		body = map[string]any{"allow": live.allow}
 	}
+	body["network"] = live.network
+	maps.Copy(body, live.account)
 	if _, err := cl.Post(ctx, client.Path("channels", code, "go-live"), body, nil); err != nil {
 		return err
 	}
 	c.hint("✓ saved. Change later: parley channel allow %s …\n", code)
+	if len(live.account) > 0 { // there is nothing to pair
+		return nil
+	}
 	if flags == (pairFlags{}) && !c.json && !c.errTerminal {
 		return fail(exitNeedsPerson, "%s is on WhatsApp and not paired yet. Pair it with: "+
 			"parley channel pair %s and --code NUMBER, --png FILE, --link or --json", code, code)

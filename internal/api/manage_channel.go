@@ -73,7 +73,9 @@ func (s *server) channelResponse(ctx context.Context, sentence string, c parley.
 	if err != nil {
 		return nil, notFoundAs(err, errNoChannel)
 	}
-	return ok(sentence, s.channel(c, s.channelActivity(ctx, []parley.Channel{c})[c.Code])), nil
+	row := s.channel(c, s.channelActivity(ctx, []parley.Channel{c})[c.Code])
+	row.Cloud = s.describeAccount(ctx, c, false)
+	return ok(sentence, row), nil
 }
 
 var errNoChannel = parley.Errorf(parley.NotFound, "This channel does not exist.")
@@ -86,6 +88,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 		Settings: r.settings(),
 		Labels:   r.labels("labels"),
 	}
+	given := s.account(r, c.Network, true)
 	err := r.Failed(func() error {
 		if _, taken := s.config.Gateway.Channel(c.Code); taken {
 			return gateway.ErrCodeExists
@@ -95,13 +98,23 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	account, err := s.checkAccount(ctx, c, given)
+	if err != nil {
+		return nil, err
+	}
 	const sentence = "Channel created"
 	c, err = s.config.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.Code), after: auditChannel(stored)}),
 			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, toChannel(stored, s.config.Gateway.Network(stored.Network)))))
 	})
+	if err == nil && account != nil {
+		if err = s.setAccount(ctx, c, account); err != nil { // it would not work
+			_, undo := s.config.Gateway.DeleteChannel(ctx, c.Code)
+			err = errors.Join(err, undo)
+		}
+	}
 	r.accepted, r.replaces = err == nil, true // the response says more once the channel has started
-	return s.channelResponse(ctx, sentence, c, err)
+	return s.accountResponse(ctx, sentence, c, err)
 }
 
 func (r *request) newCode() parley.ChannelCode {
@@ -134,6 +147,9 @@ func (r *request) settings() parley.ChannelSettings {
 	f.List("allow_only", 0, maxAllowed, false, func(f form.Form, index string) {
 		settings.AllowOnly = append(settings.AllowOnly, f.ChatID(index))
 	})
+	if f, given := f.Object("cloud", false); given {
+		settings.Cloud = cloudSettings(f)
+	}
 	return settings
 }
 

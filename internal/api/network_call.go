@@ -139,7 +139,7 @@ func (s *server) refuseCall(hr *http.Request, err error) error {
 		return nil
 	}
 	switch parley.ToCode(err) {
-	case parley.Forbidden, parley.NotFound:
+	case parley.Forbidden, parley.Unauthenticated, parley.NotFound:
 		if tooMany := s.CountFailure(hr); tooMany != nil {
 			return tooMany
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"rsc.io/qr"
@@ -77,6 +78,19 @@ func (s *server) readPairing(ctx context.Context, r *request) (any, error) {
 	return ok("OK", data), err
 }
 
+// liveNetworkNames lists the networks that a sandbox channel can move to, the default first.
+func (s *server) liveNetworkNames() (names []string) {
+	for _, info := range s.config.Gateway.Networks() {
+		if !info.Simulated {
+			names = append(names, string(info.Name))
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { // those that are paired need nothing else
+		return len(s.config.Gateway.Network(parley.NetworkName(b)).Pairing) - len(s.config.Gateway.Network(parley.NetworkName(a)).Pairing)
+	})
+	return names
+}
+
 // goLive moves a sandbox channel to WhatsApp. The allowed recipients are required: a missing field must not mean
 // everybody.
 func (s *server) goLive(ctx context.Context, r *request) (any, error) {
@@ -97,11 +111,20 @@ func (s *server) goLive(ctx context.Context, r *request) (any, error) {
 	case !everybody && !r.Has("allow"):
 		r.Fail("allow", "is required: the numbers that the channel may write to. To allow all numbers, send {\"everybody\":true}.")
 	}
+	to := parley.NetworkName(r.Choice("network", false, s.liveNetworkNames()...))
+	given := s.account(r, to, true)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	c, err := s.config.Gateway.GoLive(ctx, r.code(), allow, r.auditChannelChange(ctx))
-	return s.channelResponse(ctx, "Channel is live", c, err)
+	account, err := s.checkAccount(ctx, parley.Channel{Network: to}, given)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.config.Gateway.GoLive(ctx, r.code(), to, allow, r.auditChannelChange(ctx))
+	if err == nil && account != nil {
+		err = s.setAccount(ctx, c, account)
+	}
+	return s.accountResponse(ctx, "Channel is live", c, err)
 }
 
 const (

@@ -147,6 +147,7 @@ func manageChannelRoutes(s *server) []row {
 		{"GET /api/manage/channels/{code}/pairing", ofAdmin, operator, "", nothing, handle(s.readPairing)}, // it has the code to scan
 		{"POST /api/manage/channels/{code}/pair-link", ofAdmin, operator, "channel.pair_link", nothing, handle(s.makePairLink)},
 		{"POST /api/manage/channels/{code}/go-live", ofAdmin, operator, "channel.go_live", body, handle(s.goLive)},
+		{"PUT /api/manage/channels/{code}/credentials", ofAdmin, operator, "channel.credentials", body, handle(s.changeAccount)},
 		{"POST /api/manage/channels/{code}/logout", ofAdmin, operator, "channel.logout", nothing, handle(s.logoutChannel)},
 		{"GET /api/manage/channels/{code}/secret", ofAdmin, operator, "channel.show_secret", nothing,
 			ofSecret(s.channelSecret, s.showSecret)},

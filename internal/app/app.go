@@ -213,7 +213,8 @@ func (s *server) makeParts() {
 		},
 	})
 	secrets := callback.NewSecrets(s.data.Store, s.data.Keyring)
-	drivers := map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp}
+	drivers := map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp,
+		parley.Cloud: s.newCloud(secrets)}
 	if s.cfg.network != nil {
 		driver := s.cfg.network(secrets)
 		drivers[driver.Info().Name] = driver

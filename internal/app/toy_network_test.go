@@ -437,6 +437,18 @@ func (s *toyServers) post(t *testing.T, path, channel, body string) (int, string
 	}
 }
 
+// do sends a request and returns the response.
+func (s *toyServers) do(t *testing.T, req *http.Request) (int, string) {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	return resp.StatusCode, string(text)
+}
+
 const toyPhoneNumber = "6281234567890"
 
 // exchange has a phone and a channel write to each other, from the HTTP request to the webhook.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -409,6 +410,9 @@ func (a *account) decryptSecret(s parley.Secret) (parley.Content, error) {
 	if err != nil {
 		return nil, &network.Error{Class: network.Permanent, Cause: err, Failure: parley.Failure{
 			Code: parley.GaveUp, Message: "Its text cannot be decrypted: this server has another key now."}}
+	}
+	if code, body, isCode := strings.Cut(string(text), parley.CodeSeparator); isCode {
+		return parley.Text{Body: body, Code: code}, nil
 	}
 	return parley.Text{Body: string(text)}, nil
 }

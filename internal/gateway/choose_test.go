@@ -54,7 +54,7 @@ func TestChoicesAfterGoLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.wantChoices("ci", "demo")
-		if _, err := b.g.GoLive(t.Context(), "demo", nil); err != nil {
+		if _, err := b.g.GoLive(t.Context(), "demo", parley.WhatsApp, nil); err != nil {
 			t.Fatal(err)
 		}
 		b.wantChoices("demo")

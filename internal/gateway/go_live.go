@@ -10,25 +10,26 @@ import (
 	"parley/internal/store"
 )
 
-// GoLive moves a channel from the sandbox to WhatsApp, where it waits to be paired. Its code, name, tokens, webhooks,
-// secrets and settings stay, except for settings of the sandbox. It may write to the contacts in allow; empty: to all.
+// GoLive moves a channel from the sandbox to a real network, where it waits to be paired or for credentials. Its code, name, tokens,
+// webhooks, secrets and settings stay, except for settings of the sandbox. It may write to the contacts in allow; empty: to all.
 //
 // Sandbox messages must not look like messages to real people: they move to an archive channel that never runs. Queued
 // messages fail, open codes and login links end, and the simulated phones drop the channel.
 func (g *Gateway) GoLive(
-	ctx context.Context, code parley.ChannelCode, allow []parley.ContactID, inTx ...InChange,
+	ctx context.Context, code parley.ChannelCode, to parley.NetworkName, allow []parley.ContactID, inTx ...InChange,
 ) (parley.Channel, error) {
-	if g.Drivers[parley.WhatsApp] == nil {
-		return parley.Channel{}, parley.Errorf(parley.NotSupported, "This server has no WhatsApp.")
+	if g.Drivers[to] == nil {
+		return parley.Channel{}, parley.Errorf(parley.NotSupported, "This server has no network %s.", to)
 	}
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
-	if err := g.goLive(ctx, code, allow, inTx); err != nil {
+	if err := g.goLive(ctx, code, to, allow, inTx); err != nil {
 		return parley.Channel{}, err
 	}
 	return g.currentChannel(code)
 }
 
-func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID, inTx []InChange) error {
+func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, to parley.NetworkName, allow []parley.ContactID, inTx []InChange,
+) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
 	a, err := g.account(code)
@@ -49,7 +50,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	a.close()
 	var failed []parley.Message
 	err = g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		if failed, err = a.moveToWhatsApp(ctx, tx, allow); err != nil {
+		if failed, err = a.moveTo(ctx, tx, to, allow); err != nil {
 			return err
 		}
 		after, err := tx.Channel(ctx, code)
@@ -82,8 +83,10 @@ func (g *Gateway) replace(ctx context.Context, a *account) error {
 	return nil
 }
 
-// moveToWhatsApp stores that the channel is live. It returns the queued messages, which fail.
-func (a *account) moveToWhatsApp(ctx context.Context, tx *store.Tx, allow []parley.ContactID) ([]parley.Message, error) {
+// moveTo stores that the channel is live on another network. It returns the queued messages, which fail.
+func (a *account) moveTo(
+	ctx context.Context, tx *store.Tx, to parley.NetworkName, allow []parley.ContactID,
+) ([]parley.Message, error) {
 	c, err := tx.Channel(ctx, a.code)
 	if err != nil {
 		return nil, err
@@ -95,7 +98,7 @@ func (a *account) moveToWhatsApp(ctx context.Context, tx *store.Tx, allow []parl
 	if err := archive(ctx, tx, c); err != nil {
 		return nil, err
 	}
-	c.Network, c.Enabled, c.Number, c.PhoneName = parley.WhatsApp, true, "", ""
+	c.Network, c.Enabled, c.Number, c.PhoneName = to, true, "", ""
 	c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now()}
 	c.Settings.AllowOnly, c.Settings.ClockAhead = allow, 0
 	if c.Settings.Pace != nil && *c.Settings.Pace == 0 { // the default of simulated phones, dangerous on WhatsApp

@@ -25,7 +25,7 @@ func TestGoLive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := b.g.GoLive(t.Context(), "demo", []parley.ContactID{ayu})
+		c, err := b.g.GoLive(t.Context(), "demo", parley.WhatsApp, []parley.ContactID{ayu})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestGoLive(t *testing.T) {
 			t.Errorf("the archive was started: %v", err)
 		}
 		for _, code := range []parley.ChannelCode{"demo", "demo-sandbox"} {
-			if _, err := b.g.GoLive(t.Context(), code, nil); parley.ToCode(err) != parley.BadRequest {
+			if _, err := b.g.GoLive(t.Context(), code, parley.WhatsApp, nil); parley.ToCode(err) != parley.BadRequest {
 				t.Errorf("%s went live again: %v", code, err)
 			}
 		}
@@ -81,11 +81,11 @@ func TestGoLiveWithoutHistory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := b.g.GoLive(t.Context(), "demo", nil); err != nil {
+		if _, err := b.g.GoLive(t.Context(), "demo", parley.WhatsApp, nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, code := range []parley.ChannelCode{long, "demo-sandbox"} {
-			if _, err := b.g.GoLive(t.Context(), code, nil); err != nil {
+			if _, err := b.g.GoLive(t.Context(), code, parley.WhatsApp, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,7 +123,7 @@ func TestGoLiveUnderLoad(t *testing.T) {
 			}
 		}()
 	}
-	if _, err := b.g.GoLive(t.Context(), "demo", []parley.ContactID{budi}); err != nil {
+	if _, err := b.g.GoLive(t.Context(), "demo", parley.WhatsApp, []parley.ContactID{budi}); err != nil {
 		t.Fatal(err)
 	}
 	accepted := 0

@@ -69,11 +69,11 @@ func (g *Gateway) Typist(code parley.ChannelCode) (network.Typist, error) {
 // network without a directory has one spelling.
 func (g *Gateway) LookUpNumber(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
 	directory, err := g.Directory(code)
-	if parley.ToCode(err) == parley.NotSupported {
-		return nil
-	}
 	if err == nil {
 		_, _, err = directory.CheckNumber(ctx, c.Number())
+	}
+	if parley.ToCode(err) == parley.NotSupported {
+		return nil
 	}
 	return err
 }

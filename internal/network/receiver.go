@@ -14,7 +14,7 @@ type Receiver interface {
 	// Challenge returns the response to a GET, with which a network checks the address of a channel. A wrong one is parley.Forbidden.
 	Challenge(ctx context.Context, channel parley.Channel, query url.Values) (string, error)
 	// Verify checks that the network sent a POST, in constant time, and returns what it reports: one address can get reports about
-	// several channels. A request of somebody else is parley.Forbidden. It is called on any node, and must not keep body.
+	// several channels. A request of somebody else is parley.Unauthenticated. It is called on any node, and must not keep body.
 	Verify(ctx context.Context, channel parley.Channel, header http.Header, body []byte) ([]Call, error)
 	// Receive gives what a call reports to the sink of its channel, on the node that serves the channel. After an error the network
 	// sends the whole request again, also the calls of it that were received.

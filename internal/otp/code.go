@@ -130,7 +130,7 @@ func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
 	code := randomCode(rand.Reader, r.alphabet(), r.Length)
 	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: r.Channel.Code, Contact: r.Contact, CreatedAt: now, ExpiresAt: now.Add(r.TTL)}
 	c.Hash = hashCode(i.digest, i.peppers[0], c, code)
-	c.Encrypted = i.config.Keyring.Encrypt([]byte(codeText(code, r.Name, r.TTL)), string(c.ID))
+	c.Encrypted = i.config.Keyring.Encrypt([]byte(code+parley.CodeSeparator+codeText(code, r.Name, r.TTL)), string(c.ID))
 	shown := codeText(strings.Repeat(maskChar, r.Length), r.Name, r.TTL)
 	return &NewCode{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, request: r, release: release}, nil
 }

@@ -30,6 +30,8 @@ type Options struct {
 	MaxRedirects int
 	// MaxBody bounds a response body in bytes; zero: 1 MiB.
 	MaxBody int64
+	// Connections is how many idle connections to one host are kept for the next requests; zero: 4.
+	Connections int
 	// Grace is how long a body may be slower than 1 KiB/s; zero: 5 seconds.
 	Grace time.Duration
 }
@@ -45,12 +47,12 @@ func (p Policy) Client(o Options) *Client {
 	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
 	c := &Client{options: o}
-	c.http.Transport = p.transport(cmp.Or(o.HeaderTimeout, headerTimeout))
+	c.http.Transport = p.transport(cmp.Or(o.HeaderTimeout, headerTimeout), cmp.Or(o.Connections, 4))
 	c.http.CheckRedirect = c.checkRedirect
 	return c
 }
 
-func (p Policy) transport(header time.Duration) *http.Transport {
+func (p Policy) transport(header time.Duration, idle int) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: p.control, Resolver: p.Resolver}
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
@@ -62,8 +64,8 @@ func (p Policy) transport(header time.Duration) *http.Transport {
 		ResponseHeaderTimeout:  header,
 		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true, // so that the limit on bodies counts all that we handle
-		MaxIdleConns:           64,
-		MaxIdleConnsPerHost:    4,
+		MaxIdleConns:           max(64, idle),
+		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        30 * time.Second,
 	}
 }

@@ -52,6 +52,8 @@ type Channel struct {
 	Sent24h         int64 `json:"sent_24h"`
 	Failed24h       int64 `json:"failed_24h"`
 	Faults          int   `json:"faults"` // of the simulated network, waiting for a send
+
+	Cloud any `json:"cloud,omitempty"` // the account of a channel on the official network, as its driver describes it
 }
 
 // Pace is how long a channel waits between two sends, at least and at most.

@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { w.store.Close() })
 	loopback := safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	w.driver = New(Config{Store: w.store, Credentials: w, Calls: loopback.Client(safehttp.Options{}),
-		Files: loopback.Client(safehttp.Options{MaxBody: maxDownload + 1}), Version: "1.2.3", Metrics: prometheus.NewRegistry(),
+		Files: loopback.Client(safehttp.Options{MaxBody: MaxDownload + 1}), Version: "1.2.3", Metrics: prometheus.NewRegistry(),
 		Log:   slog.New(slog.DiscardHandler),
 		Media: func(_ context.Context, key string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.dir, key)) }})
 	w.channel, w.number = w.addChannel(code, ownNumber)

@@ -130,8 +130,8 @@ type fileReference struct {
 	SHA256 []byte `json:"sha256,omitempty"`
 }
 
-// maxDownload is as much as any file that we would send.
-const maxDownload = 100 << 20
+// MaxDownload is as much as any file that we would send.
+const MaxDownload = 100 << 20
 
 func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) error {
 	var ref fileReference
@@ -166,11 +166,11 @@ func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) erro
 		return fmt.Errorf("status %d instead of a file", resp.StatusCode)
 	}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(resp.Body, maxDownload+1))
+	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(resp.Body, MaxDownload+1))
 	switch want := ref.SHA256; {
 	case err != nil:
 		return fmt.Errorf("fetch a file: %w", err)
-	case n > maxDownload:
+	case n > MaxDownload:
 		return network.Refuse(parley.GaveUp, "The file is larger than 100 MiB.")
 	case want != nil && !bytes.Equal(want, sum.Sum(nil)):
 		return errors.New("the file is not the one that was announced")

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/internal/network/cloud/cloudtest"
+)
+
+// TestCloudNetwork sets a channel up on the official network and uses it, from the HTTP request to Meta and back.
+func TestCloudNetwork(t *testing.T) {
+	meta := cloudtest.Start()
+	t.Cleanup(meta.Close)
+	number := meta.AddNumber("6281100000001")
+	var target atomic.Pointer[url.URL] // Meta reaches us by a proxy, as it is in front of most servers
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target.Load()) }})
+	t.Cleanup(proxy.Close)
+	s, c := &toyServers{}, Config{DataDir: Dir(t.TempDir()), PublicURL: proxy.URL, AllowPrivateCallers: loopback, AllowPrivate: loopback}
+	data := openTest(t, c.DataDir)
+	s.fill(t, data, 0)
+	if err := data.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, c)
+	s.servers = append(s.servers, r)
+	address, err := url.Parse(r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.Store(address)
+
+	account := map[string]string{"phone_number_id": number.ID, "waba_id": cloudtest.BusinessID, "access_token": meta.Token,
+		"app_secret": meta.AppSecret, "graph_url": meta.URL}
+	manage := func(method, path string, body any) (int, string) {
+		t.Helper()
+		text, _ := json.Marshal(body)
+		req, _ := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(string(text)))
+		req.Header = http.Header{"Authorization": {"Bearer " + s.admin}, "Content-Type": {"application/json"}}
+		return s.do(t, req)
+	}
+	create := func(code string, account map[string]string) (int, string) {
+		t.Helper()
+		return manage("POST", "/api/manage/channels", map[string]any{"code": code, "network": "cloud", "cloud": account})
+	}
+	for field, wrong := range map[string]string{"access_token": "EAAwrong", "app_secret": "wrong", "phone_number_id": "123", "waba_id": "123",
+		"graph_url": "ftp://x"} {
+		broken := map[string]string{}
+		for name, value := range account {
+			broken[name] = value
+		}
+		broken[field] = wrong
+		if status, text := create("toko", broken); status != http.StatusUnprocessableEntity || !strings.Contains(text, `"cloud.`+field+`"`) {
+			t.Errorf("a wrong %s: %d %s", field, status, text)
+		}
+	}
+	if status, text := create("toko", nil); status != http.StatusUnprocessableEntity {
+		t.Errorf("no account: %d %s", status, text)
+	}
+	status, text := create("toko", account)
+	if status != http.StatusCreated || strings.Contains(text, meta.Token) || strings.Contains(text, meta.AppSecret) ||
+		!strings.Contains(text, `"verify_token"`) {
+		t.Fatalf("create: %d %s", status, text)
+	}
+	awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/toko", s.admin); return text },
+		`"status":"WORKING"`, `"number":"6281100000001"`, `"codes_template":"APPROVED"`, proxy.URL+"/network/cloud/toko")
+
+	phone := number.Phone(toyPhoneNumber)
+	phone.Text("open? 👋")
+	received := s.hook.await(t, 1, func(e toyHookEvent) bool { return e.Data.Body == "open? 👋" })
+	if id := received[0].Data.ID; !strings.HasPrefix(id, "WA") {
+		t.Errorf("the network's own id left the driver: %s", id)
+	}
+	body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":"yes","reply_to":%q}`, toyPhoneNumber, received[0].Data.ID)
+	if status, text := s.post(t, "/api/send-message/text", "toko", body); status != http.StatusOK || strings.Contains(text, "wamid") {
+		t.Fatalf("send: %d %s", status, text)
+	}
+	s.hook.await(t, 1, func(e toyHookEvent) bool { return e.Data.Body == "yes" && e.Data.Status == "DELIVERED" })
+	if shown := phone.Shows(); len(shown) != 1 || shown[0].Text.Body != "yes" || shown[0].Context == nil {
+		t.Errorf("the phone shows %+v", shown)
+	}
+
+	// A code goes as a template.
+	code := fmt.Sprintf(`{"contact_id":"%s@c.us","name":"Toko"}`, toyPhoneNumber)
+	if status, text := s.post(t, "/api/otp/code/request", "toko", code); status != http.StatusOK {
+		t.Fatalf("code: %d %s", status, text)
+	}
+	awaitText(t, func() string { return fmt.Sprint(len(phone.Shows())) }, "2")
+	if shown := phone.Shows(); shown[1].Type != "template" || len(shown[1].Template.Components[0].Parameters[0].Text) != 6 {
+		t.Errorf("the phone shows %+v", shown)
+	}
+	for path, body := range map[string]string{
+		"/api/send-message/poll": `{"contact_id":"` + toyPhoneNumber + `@c.us","title":"Kopi?","options":["ya","tidak"]}`,
+		"/api/groups/create":     `{"name":"Team","participants":["` + toyPhoneNumber + `@c.us"]}`,
+	} {
+		if status, text := s.post(t, path, "toko", body); status != http.StatusBadRequest || !strings.Contains(text, `"unsupported"`) {
+			t.Errorf("%s: status %d: %s", path, status, text)
+		}
+	}
+
+	// New credentials revive a channel whose token ended, and what waited is sent.
+	meta.SetToken("EAAnew")
+	later := `{"contact_id":"` + toyPhoneNumber + `@c.us","message":"later"}`
+	if status, text := s.post(t, "/api/send-message/text", "toko", later); status/100 != 2 {
+		t.Fatalf("send: %d %s", status, text)
+	}
+	awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/toko", s.admin); return text }, `"status":"FAILED"`,
+		"parley channel credentials toko")
+	rotate := map[string]any{"cloud": map[string]string{"access_token": "EAAnew"}}
+	status, text = manage("PUT", "/api/manage/channels/toko/credentials", rotate)
+	if status != http.StatusOK || strings.Contains(text, "EAAnew") {
+		t.Fatalf("rotate: %d %s", status, text)
+	}
+	s.hook.await(t, 1, func(e toyHookEvent) bool { return e.Data.Body == "later" && e.Data.Status == "DELIVERED" })
+	if messages, copies := meta.Accepted(); messages != 3 || copies != 0 {
+		t.Errorf("Meta accepted %d messages, %d of them again", messages, copies)
+	}
+
+	// A stranger is refused, and learns nothing.
+	for path, want := range map[string]int{"/network/cloud/toko": http.StatusUnauthorized, "/network/cloud/none": http.StatusNotFound} {
+		resp, err := http.Post(r.url+path, "application/json", strings.NewReader(`{"entry":[]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("%s: status %d", path, resp.StatusCode)
+		}
+	}
+	if _, log := r.get(t, "/api/manage/audit", s.admin); !strings.Contains(log, "channel.credentials") || strings.Contains(log, "EAAnew") ||
+		strings.Contains(log, meta.AppSecret) {
+		t.Errorf("the audit log has %s", log)
+	}
+}
+
+// awaitText waits until a text contains all parts.
+func awaitText(t *testing.T, read func() string, parts ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		text, missing := read(), ""
+		for _, part := range parts {
+			if !strings.Contains(text, part) {
+				missing = part
+			}
+		}
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q in %s", missing, text)
+		}
+	}
+}
