@@ -204,6 +204,9 @@ func (db *DB) watch() {
 		if busy := db.health.busyFor(); busy > db.limits.stuckAfter {
 			db.refuseWaiting(stuck(busy))
 		}
+		if db.inDoubt.Load() {
+			db.startProbe(db.ending) // begins a transaction
+		}
 		db.watchLog(db.Read(db.ending))
 	}
 }

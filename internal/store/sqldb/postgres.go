@@ -37,6 +37,8 @@ type postgres struct {
 	member *Member // nil: there is no cluster
 	named  int64   // the node that the session is named for
 	was    int64   // named before the transaction
+	own    session // of conn
+	doubt  session // whose last commit has an unknown outcome; zero: none has
 	warned bool    // the server sent a warning during the transaction
 }
 
@@ -139,6 +141,9 @@ func (p *postgres) begin() error {
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
+	if err := p.awaitOutcome(ctx); err != nil {
+		return err
+	}
 	p.enqueue("BEGIN")
 	if p.member == nil {
 		return nil
@@ -148,6 +153,35 @@ func (p *postgres) begin() error {
 		p.named = id
 	}
 	p.enqueue("SELECT fence($1)", id)
+	return nil
+}
+
+// session is a session of PostgreSQL.
+type session struct {
+	pid   int64
+	began time.Time
+}
+
+// awaitOutcome waits until a session that was lost during its commit has ended the transaction, which it may do later: a commit waits
+// for the standby even if nobody waits for its response. What is written next must see what it wrote.
+func (p *postgres) awaitOutcome(ctx context.Context) error {
+	for p.doubt != (session{}) {
+		var runs bool
+		err := p.conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2 AND state <> 'idle')`,
+			p.doubt.pid, p.doubt.began).Scan(&runs)
+		if err != nil {
+			return err
+		}
+		if !runs {
+			p.doubt = session{}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return unavailable(errors.New("the outcome of the last commit is not known yet"))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 	return nil
 }
 
@@ -379,6 +413,9 @@ func (p *postgres) finish(statement string) error {
 		return nil
 	}
 	err := p.flush()
+	if p.conn.IsClosed() {
+		p.doubt = p.own
+	}
 	if err == nil && p.warned {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

@@ -156,7 +156,10 @@ var errPooler = errors.New("the address leads to a connection pooler in transact
 func (p *postgres) connect(ctx context.Context) (err error) {
 	if p.conn == nil || p.conn.IsClosed() {
 		p.named = 0
-		p.conn, err = pgx.ConnectConfig(ctx, p.config)
+		if p.conn, err = pgx.ConnectConfig(ctx, p.config); err == nil {
+			err = p.conn.QueryRow(ctx, "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+				pgx.QueryExecModeSimpleProtocol).Scan(&p.own.pid, &p.own.began)
+		}
 	}
 	return err
 }

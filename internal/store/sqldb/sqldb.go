@@ -64,11 +64,13 @@ type DB struct {
 	// Only the writer uses these.
 	batch     int64     // how many transactions it began
 	lost      error     // why the current transaction is lost
+	unsure    []func()  // of writes whose outcome is not known until the next transaction begins
 	committed []func()  // to call after the commit, before what its callers want called
 	logSizeAt time.Time // when it last looked at the size of the log
 
-	health *health
-	limits limits
+	inDoubt atomic.Bool // there are unsure ones
+	health  *health
+	limits  limits
 
 	// watching are the goroutines beside the writer. They end with the context ending.
 	watching   sync.WaitGroup

@@ -97,26 +97,28 @@ func (db *DB) run() {
 			f()
 		}
 		for _, w := range batch {
-			w.finish()
+			db.unsure = append(db.unsure, w.finish()...)
 		}
+		db.inDoubt.Store(len(db.unsure) > 0)
 		clear(batch) // lets go of the callers' data; the length stays as a measure of the load
 		db.health.end(db.lost)
 	}
 }
 
-// finish passes the outcome on.
-func (w *write) finish() {
+// finish passes the outcome on. It returns what to call again once it is known.
+func (w *write) finish() (unsure []func()) {
 	after := w.tx.then
 	if w.err != nil {
 		after = nil
 		if parley.ToCode(w.err) == parley.Unavailable {
-			after = w.tx.unknown
+			after, unsure = w.tx.unknown, w.tx.unknown
 		}
 	}
 	for _, f := range after {
 		f()
 	}
 	w.then(w.err)
+	return unsure
 }
 
 // gather adds the enqueued writes to a batch.
@@ -188,6 +190,10 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed *write, err erro
 	if db.lost = db.begin(); db.lost != nil {
 		return nil, db.lost
 	}
+	for _, f := range db.unsure { // now the database shows what became of them
+		f()
+	}
+	db.unsure = nil
 	db.batch++
 	defer func() {
 		if err == nil {

@@ -1,0 +1,133 @@
+package sqldb
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/postgrestest"
+)
+
+// cuttable passes connections on to a server until they are cut. It drops requests to cancel a statement, which a client sends on a
+// connection of their own when it loses one.
+type cuttable struct {
+	net.Listener
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+func (c *cuttable) run(to string) {
+	for {
+		conn, err := c.Accept()
+		if err != nil {
+			return
+		}
+		const cancelRequest = 80877102
+		head := make([]byte, 8)
+		if _, err := io.ReadFull(conn, head); err != nil || binary.BigEndian.Uint32(head[4:]) == cancelRequest {
+			conn.Close()
+			continue
+		}
+		server, err := net.Dial("tcp", to)
+		if err == nil {
+			_, err = server.Write(head)
+		}
+		if err != nil {
+			conn.Close()
+			continue
+		}
+		c.mu.Lock()
+		c.open = append(c.open, conn, server)
+		c.mu.Unlock()
+		for _, pair := range [][2]net.Conn{{conn, server}, {server, conn}} {
+			go func() {
+				io.Copy(pair[0], pair[1])
+				pair[0].Close()
+			}()
+		}
+	}
+}
+
+func (c *cuttable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.open {
+		conn.Close()
+	}
+	c.open = nil
+}
+
+// TestPostgresLostCommit cuts the connection while a commit waits for a standby. What it wrote is visible much later. Nothing else is
+// written before that, and whoever asked is told then.
+func TestPostgresLostCommit(t *testing.T) {
+	server := postgrestest.Start(t)
+	address := server.Schema(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &cuttable{Listener: ln}
+	go proxy.run(server.Host())
+	t.Cleanup(func() { ln.Close() })
+	db := openWith(t, Options{Path: strings.Replace(address, server.Host(), ln.Addr().String(), 1), Migrations: postgresThings})
+	beside := openWith(t, Options{Path: address, Migrations: postgresThings})
+	set := func(standbys string) {
+		for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + standbys + "'", "SELECT pg_reload_conf()"} {
+			if err := server.Exec(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	waiting := func() (n int) {
+		err := beside.Read(t.Context()).QueryRow(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`, nil, &n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	set("nobody")
+	t.Cleanup(func() {
+		server.Exec("ALTER SYSTEM RESET synchronous_standby_names")
+		server.Exec("SELECT pg_reload_conf()")
+	})
+	var mu sync.Mutex
+	var told []int // how many things there were when it was told
+	first, second := make(chan error, 1), make(chan error, 1)
+	db.Begin(t.Context(), func(tx *Tx) error {
+		tx.OnUnknown(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, len(names(t, beside)))
+		})
+		return tx.Do(insert, "first")
+	}, func(err error) { first <- err })
+	for waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	proxy.cut()
+	if err := <-first; parley.ToCode(err) != parley.Unavailable {
+		t.Fatalf("the lost commit: %v", err)
+	}
+	if waiting() == 0 {
+		t.Fatal("the commit does not wait any more")
+	}
+	db.Begin(t.Context(), func(tx *Tx) error { return tx.Do(insert, "second") }, func(err error) { second <- err })
+	set("")
+	if err := <-second; err != nil {
+		t.Errorf("the next write: %v", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(told, []int{0, 1}) {
+		t.Errorf("when it was told there were %v things, want 0 and then the first one", told)
+	}
+	if got := names(t, beside); !slices.Equal(got, []string{"first", "second"}) {
+		t.Errorf("there are %q", got)
+	}
+}
