@@ -153,7 +153,7 @@ func openData(ctx context.Context, dir Dir, database string, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, database)
+	db, err := store.Open(store.WithProgress(ctx, func(text string) { log.Info(text) }), database)
 	if err != nil {
 		return nil, err
 	}

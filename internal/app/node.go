@@ -122,7 +122,7 @@ func (s *server) joinCluster(ctx context.Context) error {
 		Fail:     s.fail,
 	})
 	s.cluster = s.node
-	db, err := store.OpenAs(ctx, s.cfg.Database, s.node.Member())
+	db, err := store.OpenAs(store.WithProgress(ctx, func(text string) { s.log.Info(text) }), s.cfg.Database, s.node.Member())
 	if err != nil {
 		return err
 	}

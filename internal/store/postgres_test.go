@@ -2,7 +2,10 @@ package store_test
 
 import (
 	"database/sql"
+	"io/fs"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
@@ -10,6 +13,7 @@ import (
 
 	"parley/internal/postgrestest"
 	"parley/internal/store"
+	"parley/internal/store/sqldb"
 )
 
 // TestPostgres runs the whole suite on PostgreSQL, and looks at the plans of all statements that ran.
@@ -62,4 +66,26 @@ func TestPostgresTables(t *testing.T) {
 		}
 	}
 	postgrestest.CompareTables(t, texts("sqlite", "file:"+path), texts("pgx", address), "cluster", "node", "shard", "log", "moved")
+}
+
+// TestIndexesOfOldTablesAreApart: only a migration of indexes alone makes them while others write.
+func TestIndexesOfOldTablesAreApart(t *testing.T) {
+	files, err := fs.Glob(store.Migrations, "postgres/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := fs.ReadFile(store.Migrations, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sqldb.Indexes(string(text)) != nil {
+			continue
+		}
+		for _, index := range regexp.MustCompile(`INDEX \w+ ON (\w+)`).FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(string(text), "CREATE TABLE "+index[1]+" (") {
+				t.Errorf("%s makes an index of the table %s, which exists: give it a migration that makes indexes only", name, index[1])
+			}
+		}
+	}
 }

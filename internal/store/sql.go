@@ -34,7 +34,7 @@ type Tx struct {
 func (t *Tx) OnCommit(f func()) { t.sql.OnCommit(f) }
 
 // OnUnknown calls f if the database failed and the transaction may be committed nevertheless: at once, and again as soon as reads show
-// what became of it, before the next transaction begins. The same rules hold for f.
+// its outcome, before the next transaction begins. The same rules hold for f.
 func (t *Tx) OnUnknown(f func()) { t.sql.OnUnknown(f) }
 
 // exec runs a statement.

@@ -94,6 +94,11 @@ func (db *DB) writing(do func(*Tx) error) func(*sqldb.Tx) error {
 	}
 }
 
+// WithProgress makes migrations report to f what they do, while a store is opened with the context.
+func WithProgress(ctx context.Context, f func(text string)) context.Context {
+	return sqldb.WithProgress(ctx, f)
+}
+
 // For returns a context whose reads count as those of a caller, such as a token. Callers share the connections for reading fairly.
 func For(ctx context.Context, caller string) context.Context { return sqldb.For(ctx, caller) }
 

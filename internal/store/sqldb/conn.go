@@ -42,7 +42,7 @@ type Tx struct {
 func (tx *Tx) OnCommit(f func()) { tx.then = append(tx.then, f) }
 
 // OnUnknown calls f if the database failed and the transaction may be committed nevertheless: at once, and again as soon as reads show
-// what became of it, before the next transaction begins.
+// its outcome, before the next transaction begins.
 func (tx *Tx) OnUnknown(f func()) { tx.unknown = append(tx.unknown, f) }
 
 // begun traces a statement. It fails if the transaction is lost.

@@ -147,16 +147,17 @@ func (c *connection) begin() error                   { return c.do("BEGIN IMMEDI
 func (c *connection) control(statement string) error { return c.do(statement, nil) }
 
 // Statements do not wait here, there is no cluster, and SQLite locks its file.
-func (c *connection) flush() error                        { return nil }
-func (c *connection) serve(int)                           {}
-func (c *connection) failed() *blame                      { return nil }
-func (c *connection) committed(int, time.Duration)        {}
-func (c *connection) lockMigrations() (func(), error)     { return func() {}, nil }
-func (c *connection) ready(Options) error                 { return nil }
-func (c *connection) with(context.Context) engine         { return c }
-func (c *connection) classed(err error) error             { return classed(err) }
-func (c *connection) isPostgres() bool                    { return false }
-func (c *connection) manyThen(string, []any, []any) error { return errors.ErrUnsupported }
+func (c *connection) flush() error                                   { return nil }
+func (c *connection) serve(int)                                      {}
+func (c *connection) failed() *blame                                 { return nil }
+func (c *connection) committed(int, time.Duration)                   {}
+func (c *connection) lockMigrations(context.Context) (func(), error) { return func() {}, nil }
+func (c *connection) makeIndexes(context.Context, []string) error    { return errors.ErrUnsupported }
+func (c *connection) ready(Options) error                            { return nil }
+func (c *connection) with(context.Context) engine                    { return c }
+func (c *connection) classed(err error) error                        { return classed(err) }
+func (c *connection) isPostgres() bool                               { return false }
+func (c *connection) manyThen(string, []any, []any) error            { return errors.ErrUnsupported }
 
 func (c *connection) dialect() dialect {
 	return dialect{

@@ -42,9 +42,10 @@ type writeEngine interface {
 	control(statement string) error // ends a transaction or a part of it
 	committed(writes int, took time.Duration)
 
-	check(o Options) error    // the settings that durability depends on
-	script(text string) error // the statements of a migration
-	lockMigrations() (unlock func(), err error)
+	check(o Options) error                                      // the settings that durability depends on
+	script(text string) error                                   // the statements of a migration
+	makeIndexes(ctx context.Context, statements []string) error // while others write
+	lockMigrations(ctx context.Context) (unlock func(), err error)
 	ready(o Options) error // the tables are up to date
 	dialect() dialect
 }

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
+
+	"parley/internal/wait"
 )
 
 // migration is one version of the tables.
@@ -38,8 +42,8 @@ func listMigrations(migrations fs.FS, database string) ([]migration, error) {
 
 // migrate applies the missing migrations, each in its own transaction. The first one makes the tables of a new database. A crash
 // leaves the database at a whole version.
-func migrate(c *Conn, o Options) error {
-	unlock, err := c.write.lockMigrations()
+func migrate(ctx context.Context, c *Conn, o Options) error {
+	unlock, err := c.write.lockMigrations(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -69,12 +73,57 @@ func migrate(c *Conn, o Options) error {
 		if err != nil {
 			return err
 		}
-		if err := apply(c, m.version, string(text)); err != nil {
+		if at > 0 {
+			progress(ctx, "Changing the tables: "+m.name)
+		}
+		err = apply(ctx, c, m.version, string(text))
+		for ; isLockTimeout(err) && ctx.Err() == nil; err = apply(ctx, c, m.version, string(text)) {
+			c.broken = nil
+			progress(ctx, "Changing the tables: "+m.name+" waits for a lock that another session holds, perhaps a dump.")
+			wait.Sleep(ctx, lockPause)
+		}
+		if err != nil {
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
 	}
 	return nil
 }
+
+// lockPause is how long other sessions have the tables before a migration tries again to lock them.
+const lockPause = 3 * time.Second
+
+type progressKey struct{}
+
+// WithProgress makes migrations report to f what they do, while a database is opened with the context.
+func WithProgress(ctx context.Context, f func(text string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, f)
+}
+
+func progress(ctx context.Context, text string) {
+	if f, ok := ctx.Value(progressKey{}).(func(string)); ok {
+		f(text)
+	}
+}
+
+// Indexes returns the statements of a migration that only makes indexes; nil: it does something else. On PostgreSQL such a migration
+// is not a transaction, and stops nobody.
+func Indexes(text string) (statements []string) {
+	for statement := range strings.SplitSeq(comments.ReplaceAllString(text, ""), ";") {
+		if statement = strings.TrimSpace(statement); statement == "" {
+			continue
+		}
+		if !makesIndex.MatchString(statement) {
+			return nil
+		}
+		statements = append(statements, statement)
+	}
+	return statements
+}
+
+var (
+	comments   = regexp.MustCompile(`--.*`)
+	makesIndex = regexp.MustCompile(`^CREATE (UNIQUE )?INDEX `)
+)
 
 const currentVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
 
@@ -129,7 +178,13 @@ func refuseNewer(c *Conn, at, known int) error {
 	return nil
 }
 
-func apply(c *Conn, version int, text string) error {
+func apply(ctx context.Context, c *Conn, version int, text string) error {
+	if indexes := Indexes(text); indexes != nil && c.IsPostgres() {
+		if err := c.write.makeIndexes(ctx, indexes); err != nil {
+			return err
+		}
+		text = ""
+	}
 	return inTransaction(c, func() error {
 		var applied int // another process may have applied it meanwhile
 		err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &applied)

@@ -64,7 +64,7 @@ func (c *cuttable) cut() {
 }
 
 // TestPostgresLostCommit cuts the connection while a commit waits for a standby. What it wrote is visible much later. Nothing else is
-// written before that, and whoever asked is told then.
+// written before that, and the caller hears of it then.
 func TestPostgresLostCommit(t *testing.T) {
 	server := postgrestest.Start(t)
 	address := server.Schema(t)
@@ -97,13 +97,13 @@ func TestPostgresLostCommit(t *testing.T) {
 		server.Exec("SELECT pg_reload_conf()")
 	})
 	var mu sync.Mutex
-	var told []int // how many things there were when it was told
+	var called []int // how many things there were at each call
 	first, second := make(chan error, 1), make(chan error, 1)
 	db.Begin(t.Context(), func(tx *Tx) error {
 		tx.OnUnknown(func() {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, len(names(t, beside)))
+			called = append(called, len(names(t, beside)))
 		})
 		return tx.Do(insert, "first")
 	}, func(err error) { first <- err })
@@ -124,8 +124,8 @@ func TestPostgresLostCommit(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if !slices.Equal(told, []int{0, 1}) {
-		t.Errorf("when it was told there were %v things, want 0 and then the first one", told)
+	if !slices.Equal(called, []int{0, 1}) {
+		t.Errorf("at the calls there were %v things, want 0 and then the first one", called)
 	}
 	if got := names(t, beside); !slices.Equal(got, []string{"first", "second"}) {
 		t.Errorf("there are %q", got)

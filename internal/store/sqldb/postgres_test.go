@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -361,5 +362,67 @@ func TestNewerTables(t *testing.T) {
 	_, err := Open(t.Context(), Options{Path: address, Migrations: newer})
 	if err == nil || !strings.Contains(err.Error(), "run a newer one") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPostgresMigratesBesideOthers migrates while a session reads the table as a dump does, and while another one writes.
+func TestPostgresMigratesBesideOthers(t *testing.T) {
+	server := postgrestest.Start(t)
+	address := server.Schema(t)
+	old := openWith(t, Options{Path: address, Migrations: postgresThings})
+	dump, err := ConnectPostgres(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dump.Close(context.Background()) })
+	for _, statement := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM thing"} {
+		if _, err := dump.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := fstest.MapFS{"postgres/0002_size.sql": {Data: []byte(`ALTER TABLE thing ADD COLUMN size BIGINT;`)},
+		"postgres/0003_index.sql": {Data: []byte(`-- Things by size and by data.
+			CREATE INDEX thing_size ON thing (size); CREATE INDEX thing_data ON thing (data);`)}}
+	maps.Copy(changed, postgresThings)
+	said, opened := make(chan string, 100), make(chan error, 1)
+	go func() {
+		db, err := Open(WithProgress(t.Context(), func(text string) { said <- text }), Options{Path: address, Migrations: changed})
+		if err == nil {
+			err = db.Close()
+		}
+		opened <- err
+	}()
+	await := func(want string) {
+		t.Helper()
+		for text := range said {
+			if strings.Contains(text, want) {
+				return
+			}
+		}
+	}
+	await("0002_size.sql waits for a lock")
+	add(t, old, "beside a migration that waits")
+	if _, err := dump.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	await("0003_index.sql")
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	var valid int
+	err = old.Read(t.Context()).QueryRow(`SELECT count(*) FROM pg_index WHERE indisvalid AND
+		indexrelid IN (to_regclass('thing_size'), to_regclass('thing_data'))`, nil, &valid)
+	if err != nil || valid != 2 {
+		t.Errorf("%d indexes: %v", valid, err)
+	}
+	add(t, old, "with the newer tables")
+}
+
+func TestIndexes(t *testing.T) {
+	if got := Indexes("-- Why.\nCREATE UNIQUE INDEX a ON b (c);\nCREATE INDEX d ON b (e) WHERE f = 1;\n"); len(got) != 2 {
+		t.Errorf("got %q", got)
+	}
+	if got := Indexes("ALTER TABLE b ADD COLUMN c BIGINT;\nCREATE INDEX a ON b (c);"); got != nil {
+		t.Errorf("got %q", got)
 	}
 }

@@ -94,7 +94,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		health: newHealth(), limits: o.limits.withDefaults(), chores: make(chan func(), 1),
 	}
 	o.Readers = cmp.Or(o.Readers, defaultReaders)
-	if err := db.open(o); err != nil {
+	if err := db.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("open %s: %w", Redacted(o.Path), err)
 	}
 	db.ending, db.end = context.WithCancel(context.Background())
@@ -105,7 +105,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
-func (db *DB) open(o Options) (err error) {
+func (db *DB) open(ctx context.Context, o Options) (err error) {
 	db.path = o.Path
 	var write writeEngine
 	var read engine
@@ -119,7 +119,7 @@ func (db *DB) open(o Options) (err error) {
 	}
 	db.reader = &Conn{engine: read, observe: db.health.observe, trace: o.Trace}
 	db.writer = &Conn{engine: write, write: write, observe: db.health.observe, trace: o.Trace}
-	if err = db.prepare(o); err == nil && !write.isPostgres() && o.Durable && !strings.HasPrefix(o.Path, memory) {
+	if err = db.prepare(ctx, o); err == nil && !write.isPostgres() && o.Durable && !strings.HasPrefix(o.Path, memory) {
 		db.file, err = os.OpenFile(o.Path, os.O_RDWR, 0)
 	}
 	if err != nil {
@@ -129,11 +129,11 @@ func (db *DB) open(o Options) (err error) {
 }
 
 // prepare checks the settings and brings the tables up to date.
-func (db *DB) prepare(o Options) error {
+func (db *DB) prepare(ctx context.Context, o Options) error {
 	if err := db.writer.write.check(o); err != nil {
 		return err
 	}
-	if err := migrate(db.writer, o); err != nil {
+	if err := migrate(ctx, db.writer, o); err != nil {
 		return err
 	}
 	return db.writer.write.ready(o)

@@ -190,7 +190,7 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed *write, err erro
 	if db.lost = db.begin(); db.lost != nil {
 		return nil, db.lost
 	}
-	for _, f := range db.unsure { // now the database shows what became of them
+	for _, f := range db.unsure { // now the database shows their outcome
 		f()
 	}
 	db.unsure = nil
