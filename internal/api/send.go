@@ -118,40 +118,29 @@ type fileDetails struct {
 	Timestamp  string `json:"timestamp"`
 }
 
-// sendResponse describes the result of a send. It depends on the message alone, so that a lost response can be
-// rebuilt. It is written by hand because reflection took longer than reading the request.
-func sendResponse(_ context.Context, _ *request, ms []parley.Message) (response, error) {
-	m := &ms[0]
-	b := make([]byte, 0, roomForSent+len(m.Content.Text()))
-	b = append(b, `{"success":`...)
-	b = strconv.AppendBool(b, m.Status != parley.Failed)
-	b = append(b, `,"message":`...)
-	b = appendString(b, outcome(m, "Message sent", "Message accepted; it will be sent"))
-	b = append(b, `,"data":{"status":`...)
-	b = appendString(b, m.Status.String())
-	b = append(b, `,"message":`...)
-	b, err := appendContent(b, m)
-	if err != nil {
-		return response{}, err
-	}
-	b = append(b, `,"timestamp":"`...)
-	b = parley.AppendStamp(b, m.CreatedAt)
-	b = append(b, `","message_id":`...)
-	b = appendString(b, m.Ref().String())
-	b = append(b, `,"id":`...)
-	b = appendString(b, string(m.ID))
-	if failure := toFailure(m); failure != nil {
-		b = append(b, `,"error":{"code":`...)
-		b = appendString(b, string(failure.Code))
-		b = append(b, `,"message":`...)
-		b = appendString(b, failure.Message)
-		b = append(b, '}')
-	}
-	b = append(b, "}}"...)
-	return response{status: http.StatusOK, contentType: typeJSON, body: b}, nil
+// sentData is the data of a response to a send.
+type sentData struct {
+	Status    string     `json:"status"`
+	Message   any        `json:"message"` // a string, or sentFile
+	Timestamp string     `json:"timestamp"`
+	MessageID string     `json:"message_id"`
+	ID        string     `json:"id"`
+	Error     *sentError `json:"error,omitempty"`
 }
 
-const roomForSent = 256 // bytes beside the text in nearly every response
+// sendResponse describes the result of a send. It depends on the message alone, so that a lost response can be
+// rebuilt.
+func sendResponse(_ context.Context, _ *request, ms []parley.Message) (response, error) {
+	m := &ms[0]
+	return jsonResponse(envelope{
+		Success: m.Status != parley.Failed,
+		Message: outcome(m, "Message sent", "Message accepted; it will be sent"),
+		Data: sentData{
+			Status: m.Status.String(), Message: sentContent(m), Timestamp: parley.Stamp(m.CreatedAt),
+			MessageID: m.Ref().String(), ID: string(m.ID), Error: toFailure(m),
+		},
+	})
+}
 
 func outcome(m *parley.Message, done, pending string) string {
 	switch {
@@ -172,21 +161,17 @@ func toFailure(m *parley.Message) *sentError {
 	return &sentError{m.Failure.Code, m.Failure.Message}
 }
 
-// appendContent appends what was sent, as the response repeats it: a string or, of a file, an object.
-func appendContent(b []byte, m *parley.Message) ([]byte, error) {
-	var file sentFile
+// sentContent is what was sent, as the response repeats it: a string or, of a file, an object.
+func sentContent(m *parley.Message) any {
 	switch c := m.Content.(type) {
 	case parley.Image:
-		file = sentFile{Caption: c.Caption, Image: &c.Media.Source, Details: details(m, c.Media)}
+		return sentFile{Caption: c.Caption, Image: &c.Media.Source, Details: details(m, c.Media)}
 	case parley.Video:
-		file = sentFile{Caption: c.Caption, Video: &c.Media.Source, Details: details(m, c.Media)}
+		return sentFile{Caption: c.Caption, Video: &c.Media.Source, Details: details(m, c.Media)}
 	case parley.File:
-		file = sentFile{Caption: c.Caption, File: &c.Media.Source, Details: details(m, c.Media)}
-	default:
-		return appendString(b, contentText(c)), nil
+		return sentFile{Caption: c.Caption, File: &c.Media.Source, Details: details(m, c.Media)}
 	}
-	object, err := encode(file)
-	return append(b, object...), err
+	return contentText(m.Content)
 }
 
 func contentText(c parley.Content) string {

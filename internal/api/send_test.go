@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"parley"
 )
 
 func TestSendText(t *testing.T) {
@@ -52,76 +50,6 @@ func TestReplyToMustExist(t *testing.T) {
 	if r.StatusCode != 422 {
 		t.Errorf("a message of another channel: %d %s", r.StatusCode, r.text)
 	}
-}
-
-// sentForm is the data of an response to a send as a struct.
-type sentForm struct {
-	Status    string     `json:"status"`
-	Message   any        `json:"message"` // a string, or sentFile
-	Timestamp string     `json:"timestamp"`
-	MessageID string     `json:"message_id"`
-	ID        string     `json:"id"`
-	Error     *sentError `json:"error,omitempty"`
-}
-
-// FuzzSent holds what is written by hand to what the encoder writes.
-func FuzzSent(f *testing.F) {
-	texts := []string{
-		"Your order is on its way.", "", "\"quoted\" \\ /slashed/", "<b>&amp;</b> 'x'", "line\r\n\ttab\b\f", "\x00\x01\x1f\x7f",
-		"né 日本 🙏🏽", "\u2028\u2029\ufeff\ufffd", "cut \xf0\x9f\x99", "\xff\xfe", "\xed\xa0\x80", strings.Repeat("long ", 900),
-	}
-	for i, text := range texts {
-		for kind := range uint8(8) {
-			status := parley.Statuses[(i+int(kind))%len(parley.Statuses)]
-			f.Add(kind, int(status), ayu, "3EB0C4312F6A1D2E9B8870", text, texts[(i+1)%len(texts)], kind%2 == 0, int64(1_800_000_000_000+i))
-		}
-	}
-	f.Fuzz(func(t *testing.T, kind uint8, status int, chat, id, text, other string, failed bool, ms int64) {
-		message := parley.Message{
-			Chat: parley.ContactID(chat), ID: parley.MessageID(id), FromMe: kind < 128,
-			Status: parley.Status(status), CreatedAt: time.UnixMilli(ms),
-		}
-		if failed {
-			message.Failure = &parley.Failure{Code: parley.FailureCode(other), Message: text}
-		}
-		file := parley.Media{Source: other, MIME: text, Width: int(kind), Height: status, SHA256: []byte(text), MediaKey: []byte(other)}
-		var said any = text
-		switch kind % 8 {
-		case 0:
-			message.Content = parley.Text{Body: text}
-		case 1:
-			message.Content = parley.Poll{Title: text}
-		case 2:
-			message.Content, said = parley.Voice{Media: file}, other
-		case 3:
-			message.Content, said = parley.Location{Latitude: text, Longitude: other}, text+","+other
-		case 4:
-			message.Content, said = parley.Location{Latitude: "1", Longitude: "2", Title: text + "!"}, text+"!"
-		case 5:
-			message.Content, said = parley.Image{Caption: text, Media: file}, sentFile{Caption: text, Image: &other, Details: details(&message,
-				file)}
-		case 6:
-			message.Content, said = parley.Video{Caption: text, Media: file}, sentFile{Caption: text, Video: &other, Details: details(&message,
-				file)}
-		case 7:
-			message.Content, said = parley.File{Caption: text, Media: file}, sentFile{Caption: text, File: &other, Details: details(&message, file)}
-		}
-		want := must(encode(envelope{
-			Success: message.Status != parley.Failed,
-			Message: outcome(&message, "Message sent", "Message accepted; it will be sent"),
-			Data: sentForm{
-				Status: message.Status.String(), Message: said, Timestamp: parley.Stamp(message.CreatedAt),
-				MessageID: message.Ref().String(), ID: id, Error: toFailure(&message),
-			},
-		}))(t)
-		got := must(sendResponse(t.Context(), nil, []parley.Message{message}))(t)
-		if string(got.body) != string(want) {
-			t.Errorf("written\n%s\nwant\n%s", got.body, want)
-		}
-		if got.status != http.StatusOK || got.contentType[0] != "application/json" {
-			t.Errorf("%d %s", got.status, got.contentType)
-		}
-	})
 }
 
 func TestPreferences(t *testing.T) {

@@ -353,21 +353,11 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 			e.burst = b
 		}
 		w.bursts.Go(func() {
-			growStack(0)
 			w.send(ctx, sender, b)
 			b.cancel()
 			w.inRun(func() { w.finishBurst(b) })
 		})
 	}
-}
-
-// growStack makes the stack of a new goroutine at once as large as a send over WhatsApp needs. Otherwise it grows in steps, and
-// each one copies what is on it: 4 % of the CPU of a send.
-//
-//go:noinline
-func growStack(index int) byte {
-	var room [14 << 10]byte
-	return room[index]
 }
 
 // pace is the time between the last send and the next one.
