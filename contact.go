@@ -83,8 +83,9 @@ type ChatSummary struct {
 // MaxUnread is how many unread messages of a chat are counted.
 const MaxUnread = 10
 
-// Page is a window on a list: Limit rows after skipping Offset.
+// Page is a window on a list: Limit rows after skipping Offset or, of a list by seq, beyond the seq of a row.
 type Page struct {
 	Limit  int
 	Offset int64
+	Beyond int64 // zero: from the beginning of the list
 }

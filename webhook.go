@@ -151,6 +151,7 @@ type DeliveryQuery struct {
 	Until   time.Time // created before this time
 	// EndedBefore leaves out what ended at this time or later. A replay in several steps then does not find its own work.
 	EndedBefore time.Time
+	OldestFirst bool // the order of a list
 }
 
 // SigningSecret is the encrypted secret that signs for one owner, or the credentials of a channel. After a rotation the old one is

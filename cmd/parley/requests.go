@@ -74,9 +74,6 @@ func (t *task) printRequests(ctx context.Context, query url.Values, limit int) (
 		if err := json.Unmarshal(body, &r); err != nil {
 			return 0, err
 		}
-		if r.ID <= last {
-			continue // it was on two pages, because others came meanwhile
-		}
 		last = r.ID
 		if t.cli.json {
 			fmt.Fprintf(t.cli.out, "%s\n", body)

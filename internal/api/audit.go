@@ -259,10 +259,11 @@ func (s *server) listAudit(ctx context.Context, r *request) (any, error) {
 		Action: r.OptionalText("action", 1, 60), Actor: r.OptionalText("actor", 1, 100), Object: r.OptionalText("object", 1, 100),
 		Since: r.Time("since"), Until: r.Time("until"),
 	}
-	page := r.Page()
+	page := seqPage(r.Form)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	entries, total, err := s.config.Store.Audit(ctx, q, page)
-	return okPage(mapped(entries, r.auditEntry), page, total), err
+	entries, meta := cutPage(entries, page, total, func(e store.AuditEntry) int64 { return e.Seq })
+	return envelope{Success: true, Message: "OK", Data: mapped(entries, r.auditEntry), Meta: meta}, err
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -237,7 +236,7 @@ func (s *server) exportDeliveries(ctx context.Context, r *request) (response, er
 	if r.Has("event_id") {
 		q.Events = append(q.Events, eventSeq(r.Form, "event_id"))
 	}
-	before := int64(math.MaxInt64)
+	page := parley.Page{Limit: exportPage}
 	return streamExport(ctx, s, r, export[wire.Delivery]{
 		name: "deliveries", object: cmp.Or(string(q.Webhook), string(q.Channel)), columns: deliveryColumns,
 		atMost: func(ctx context.Context) (int64, error) {
@@ -245,12 +244,12 @@ func (s *server) exportDeliveries(ctx context.Context, r *request) (response, er
 			return total, err
 		},
 		next: func(ctx context.Context) ([]wire.Delivery, bool, error) {
-			found, err := s.config.Store.DeliveriesBefore(ctx, q, before, exportPage)
+			found, err := s.config.Store.ListDeliveries(ctx, q, page)
 			if err != nil || len(found) == 0 {
 				return nil, false, err
 			}
 			addresses, err := s.addresses(ctx)
-			before = found[len(found)-1].ID.Number()
+			page.Beyond = found[len(found)-1].ID.Number()
 			return mapped(found, func(d parley.Delivery) wire.Delivery { return r.delivery(d, addresses) }), len(found) == exportPage, err
 		},
 	})

@@ -40,7 +40,7 @@ func auditAlert(a parley.AlertRule) wire.AlertRule {
 }
 
 func (s *server) listAlerts(ctx context.Context, r *request) (any, error) {
-	page := r.Page()
+	page := seqPage(r.Form)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
@@ -49,10 +49,12 @@ func (s *server) listAlerts(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	alerts, total, err := s.config.Store.Alerts(ctx, page)
-	return okPage(wire.Alerts{Rules: mapped(rules, r.alertRule), Alerts: mapped(alerts, func(a parley.Alert) wire.Alert {
+	alerts, meta := cutPage(alerts, page, total, func(a parley.Alert) int64 { return a.Seq })
+	data := wire.Alerts{Rules: mapped(rules, r.alertRule), Alerts: mapped(alerts, func(a parley.Alert) wire.Alert {
 		return wire.Alert{ID: a.ID(), Rule: a.Rule, Channel: wire.Text(a.Channel), Sentence: a.Sentence, RaisedAt: wire.At(a.RaisedAt),
 			NotifiedAt: wire.At(a.NotifiedAt), ResolvedAt: wire.At(a.ResolvedAt), Problem: a.Problem}
-	})}, page, total), err
+	})}
+	return envelope{Success: true, Message: "OK", Data: data, Meta: meta}, err
 }
 
 // alertRule reads the fields of a rule.

@@ -46,7 +46,8 @@ func toResult(code int, took time.Duration, problem string) wire.Result {
 }
 
 func (s *server) listDeliveries(ctx context.Context, r *request) (any, error) {
-	q, page := deliveryQuery(r.Form, "waiting", retrying, "delivered", "failed"), r.Page()
+	q, page := deliveryQuery(r.Form, "waiting", retrying, "delivered", "failed"), seqPage(r.Form)
+	q.OldestFirst = r.Choice("order", false, "newest", "oldest") == "oldest"
 	if r.Has("event_id") {
 		q.Events = append(q.Events, eventSeq(r.Form, "event_id"))
 	}
@@ -54,7 +55,8 @@ func (s *server) listDeliveries(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	rows, total, err := s.deliveries(ctx, r, q, page)
-	return okPage(rows, page, total), err
+	rows, meta := cutPage(rows, page, total, func(d wire.Delivery) int64 { return d.ID.Number() })
+	return envelope{Success: true, Message: "OK", Data: rows, Meta: meta}, err
 }
 
 func (s *server) deliveries(ctx context.Context, r *request, q parley.DeliveryQuery, page parley.Page) ([]wire.Delivery, int64, error) {

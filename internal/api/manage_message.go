@@ -67,7 +67,6 @@ type cursorMeta struct {
 const (
 	maxFound    = 200
 	maxSought   = 200 // characters of a search text
-	cursorStart = "m" // prefix of a cursor, so that it is no number
 	leastDigits = 3   // of a number prefix; fewer would match many countries
 )
 
@@ -87,7 +86,7 @@ func (s *server) listMessages(ctx context.Context, r *request) (any, error) {
 	rows, err := s.messageRows(ctx, r, s.searchable(q, page.Messages))
 	var meta cursorMeta
 	if page.Next != 0 {
-		meta.NextCursor = textOrNil(cursorStart + strconv.FormatInt(page.Next, 36))
+		meta.NextCursor = toCursor(page.Next)
 	}
 	return envelope{Success: true, Message: "OK", Data: rows, Meta: meta}, err
 }
@@ -102,7 +101,7 @@ func messageQuery(f form.Form) parley.MessageQuery {
 		Channel: parley.ChannelCode(f.OptionalText("channel", 1, 100)),
 		Since:   pastTime(f, "after"), Until: pastTime(f, "before"),
 		Text:  f.OptionalText("text", 1, maxSought),
-		Limit: int(f.Whole("limit", 50, 1, maxFound)),
+		Limit: int(f.Whole("limit", 50, 1, maxFound)), Before: seqCursor(f),
 	}
 	switch text := f.OptionalText("contact", 1, 60); {
 	case text == "":
@@ -122,14 +121,6 @@ func messageQuery(f form.Form) parley.MessageQuery {
 	if f.Has("direction") {
 		fromMe := f.Choice("direction", true, "in", "out") == "out"
 		q.FromMe = &fromMe
-	}
-	if text := f.OptionalText("cursor", 1, 20); text != "" {
-		digits, ok := strings.CutPrefix(text, cursorStart)
-		seq, err := strconv.ParseInt(digits, 36, 64)
-		if !ok || err != nil || seq < 1 {
-			f.Fail("cursor", "must be a cursor from an earlier response.")
-		}
-		q.Before = seq
 	}
 	return q
 }

@@ -68,7 +68,7 @@ func (s *server) listRequests(ctx context.Context, r *request) (any, error) {
 			r.Fail("status", "must be an HTTP status such as 404, or a class of them such as 4xx.")
 		}
 	}
-	page := r.Page()
+	page := seqPage(r.Form)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
@@ -76,8 +76,9 @@ func (s *server) listRequests(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	found, total, err := s.config.Store.Requests(ctx, r.code(), q, page)
-	return okPage(mapped(found, func(l store.LoggedRequest) wire.LoggedRequest {
+	found, meta := cutPage(found, page, total, func(l store.LoggedRequest) int64 { return l.Seq })
+	return envelope{Success: true, Message: "OK", Data: mapped(found, func(l store.LoggedRequest) wire.LoggedRequest {
 		return wire.LoggedRequest{ID: l.Seq, At: wire.At(l.At), Method: l.Method, Path: l.Path, Status: l.Status, Code: wire.Text(l.Code),
 			TookMS: float64(l.Took.Microseconds()) / 1000, RequestID: l.Request, IdempotencyKey: wire.Text(l.IdempotencyKey), Token: l.Token}
-	}), page, total), notFoundAs(err, errNoChannel)
+	}), Meta: meta}, notFoundAs(err, errNoChannel)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/api/limit"
 	"parley/internal/network"
 )
@@ -79,6 +81,45 @@ type pageMeta struct {
 	HasNextPage bool  `json:"has_next_page"`
 	HasPrevPage bool  `json:"has_prev_page"`
 }
+
+// listMeta is the meta of a list by seq.
+type listMeta struct {
+	cursorMeta
+	Total int64 `json:"total"`
+}
+
+// seqPage reads limit and cursor of a list by seq. It asks for one row more, which shows whether there is another page.
+func seqPage(f form.Form) parley.Page {
+	return parley.Page{Limit: int(f.Whole("limit", 50, 1, 100)) + 1, Beyond: seqCursor(f)}
+}
+
+// cutPage leaves out the row that is one too many, and says where the list continues.
+func cutPage[T any](found []T, page parley.Page, total int64, seq func(T) int64) ([]T, listMeta) {
+	meta := listMeta{Total: total}
+	if len(found) == page.Limit {
+		found = found[:page.Limit-1]
+		meta.NextCursor = toCursor(seq(found[len(found)-1]))
+	}
+	return found, meta
+}
+
+const cursorStart = "m" // prefix of a cursor, so that it is no number
+
+// seqCursor reads the field cursor; zero: it was not sent.
+func seqCursor(f form.Form) int64 {
+	text := f.OptionalText("cursor", 1, 20)
+	if text == "" {
+		return 0
+	}
+	digits, ok := strings.CutPrefix(text, cursorStart)
+	seq, err := strconv.ParseInt(digits, 36, 64)
+	if !ok || err != nil || seq < 1 {
+		f.Fail("cursor", "must be a cursor from an earlier response.")
+	}
+	return seq
+}
+
+func toCursor(seq int64) *string { return textOrNil(cursorStart + strconv.FormatInt(seq, 36)) }
 
 // encode writes JSON. Text from a chat network may be invalid UTF-8; it is repaired instead of failing.
 func encode(v any) ([]byte, error) {

@@ -89,9 +89,6 @@ func (c *Client) List(ctx context.Context, path string, query url.Values, limit 
 		case r.Meta.NextCursor != "":
 			query.Set("cursor", r.Meta.NextCursor)
 			continue
-		case limit > 0 && len(page) > 0 && int64(len(rows)) < r.Meta.Total:
-			query.Set("offset", strconv.Itoa(len(rows)))
-			continue
 		}
 		r.Rows = len(rows)
 		r.Data, err = json.Marshal(rows)

@@ -65,7 +65,7 @@ func (r Reader) Alerts(ctx context.Context, page parley.Page) (found []parley.Al
 	if err := in.row(`SELECT count(*) FROM alert`, nil, &total); err != nil {
 		return nil, 0, err
 	}
-	found, err = list(in, readAlerts+`ORDER BY seq DESC LIMIT $1 OFFSET $2`, []any{int64(page.Limit), page.Offset}, scanAlert)
+	found, err = list(in, readAlerts+`WHERE seq < $1 ORDER BY seq DESC LIMIT $2`, []any{before(page), int64(page.Limit)}, scanAlert)
 	return found, total, err
 }
 

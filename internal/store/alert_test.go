@@ -56,6 +56,9 @@ var alertTests = map[string]func(*env){
 		e.must(err)
 		e.same("all", total, int64(2))
 		e.same("oldest", all[1], alert)
+		page, _, err := e.store.Alerts(e.Context(), parley.Page{Limit: 10, Beyond: all[0].Seq})
+		e.must(err)
+		e.same("the next page", page, all[1:])
 
 		e.tx(func(tx *store.Tx) error {
 			n, err := tx.PurgeAlerts(e.Context(), start.Add(2*time.Hour), 10)

@@ -73,9 +73,8 @@ func (r Reader) Audit(ctx context.Context, q AuditQuery, page parley.Page) (entr
 		return nil, 0, err
 	}
 	n := len(args)
-	entries, err = list(in, `SELECT seq, `+auditColumns+` FROM audit WHERE `+where+`
-		ORDER BY seq DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2),
-		append(args, int64(page.Limit), page.Offset), scanAudit)
+	entries, err = list(in, `SELECT seq, `+auditColumns+` FROM audit WHERE `+where+` AND seq < `+param(n+1)+`
+		ORDER BY seq DESC LIMIT `+param(n+2), append(args, before(page), int64(page.Limit)), scanAudit)
 	return entries, total, err
 }
 

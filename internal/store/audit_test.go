@@ -51,7 +51,7 @@ var auditTests = map[string]func(*env){
 			e.same(name, got, want)
 			e.same(name+": total", total, int64(len(want)))
 		}
-		got, total, err := e.store.Audit(e.Context(), store.AuditQuery{}, parley.Page{Limit: 1, Offset: 1})
+		got, total, err := e.store.Audit(e.Context(), store.AuditQuery{}, parley.Page{Limit: 1, Beyond: 4})
 		e.must(err)
 		e.same("page", got[0].Action, "channels.x")
 		e.same("total", total, int64(4))

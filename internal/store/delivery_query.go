@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,35 +13,35 @@ import (
 	"parley"
 )
 
-// Deliveries lists deliveries, newest first, and returns their number.
+// Deliveries lists deliveries, newest first unless the query says otherwise, and returns their number.
 func (r Reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error) {
 	r = r.with(ctx)
 	total, err := r.countDeliveries(q)
-	if err != nil || page.Limit < 1 || page.Offset >= total {
+	if err != nil || page.Limit < 1 {
 		return nil, total, err
 	}
-	where, args, err := r.conditions(q)
-	if err != nil {
-		return nil, 0, err
-	}
-	n := len(args)
-	read := strings.Replace(readDeliveries, `FROM delivery`, `FROM delivery`+rareIndex(q), 1)
-	found, err := list(r, read+where+` ORDER BY delivery.seq DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2),
-		append(args, int64(page.Limit), page.Offset), scanDelivery)
+	found, err := r.ListDeliveries(ctx, q, page)
 	return found, total, err
 }
 
-// DeliveriesBefore lists the newest deliveries before a seq, without counting them.
-func (r Reader) DeliveriesBefore(ctx context.Context, q parley.DeliveryQuery, before int64, limit int) ([]parley.Delivery, error) {
+// ListDeliveries is Deliveries without counting them.
+func (r Reader) ListDeliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, error) {
 	r = r.with(ctx)
 	where, args, err := r.conditions(q)
 	if err != nil {
 		return nil, err
 	}
-	n := len(args)
-	return list(r, strings.Replace(readDeliveries, `FROM delivery`, `FROM delivery`+rareIndex(q), 1)+where+
-		` AND delivery.seq < `+param(n+1)+` ORDER BY delivery.seq DESC LIMIT `+param(n+2), append(args, before, int64(limit)), scanDelivery)
+	beyond, order := ` AND delivery.seq < `, ` ORDER BY delivery.seq DESC LIMIT `
+	args = append(args, before(page), int64(page.Limit))
+	if q.OldestFirst {
+		beyond, order, args[len(args)-2] = ` AND delivery.seq > `, ` ORDER BY delivery.seq LIMIT `, page.Beyond
+	}
+	read := strings.Replace(readDeliveries, `FROM delivery`, `FROM delivery`+rareIndex(q), 1)
+	return list(r, read+where+beyond+param(len(args)-1)+order+param(len(args)), args, scanDelivery)
 }
+
+// before is the seq before which a page begins, of a list with the newest first.
+func before(page parley.Page) int64 { return cmp.Or(page.Beyond, math.MaxInt64) }
 
 // countDeliveries counts deliveries. No index has the delivered ones, which are the most. Their number is that of all
 // deliveries without the waiting and failed ones.

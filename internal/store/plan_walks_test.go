@@ -103,7 +103,7 @@ var walks = []struct {
 	{"delivery", "state = 0 AND held = 0 AND endpoint", waiting, ""},
 	{"delivery", "SELECT count(*) FROM delivery", operator, ""},
 	{"delivery", "ORDER BY delivery.seq DESC LIMIT", operator, ""},
-	{"delivery", "state > 0 ORDER BY delivery.seq LIMIT", operator, ""},
+	{"delivery", "ORDER BY delivery.seq LIMIT", operator, ""},
 
 	// Files to fetch.
 	{"media_fetch", "min(next_at)", anEnd, ""},

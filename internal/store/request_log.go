@@ -81,7 +81,7 @@ func (r Reader) Requests(
 	}
 	n := len(args)
 	found, err = list(in, `SELECT seq, at, method, path, status, code, took, request, idempotency, token FROM request_log WHERE `+where+`
-		ORDER BY seq DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2), append(args, int64(page.Limit), page.Offset),
+		AND seq < `+param(n+1)+` ORDER BY seq DESC LIMIT `+param(n+2), append(args, before(page), int64(page.Limit)),
 		func(row scanner) (LoggedRequest, error) {
 			l := LoggedRequest{Channel: channel}
 			var at, took int64

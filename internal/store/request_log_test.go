@@ -47,7 +47,7 @@ var requestTests = map[string]func(*env){
 			e.same(name, got, want)
 			e.same(name+": total", total, int64(len(want)))
 		}
-		page, total, err := e.store.Requests(e.Context(), main, store.RequestQuery{}, parley.Page{Limit: 1, Offset: 1})
+		page, total, err := e.store.Requests(e.Context(), main, store.RequestQuery{}, parley.Page{Limit: 1, Beyond: all[2].Seq})
 		e.must(err)
 		e.same("page", page, all[1:2])
 		e.same("total", total, int64(3))

@@ -58,6 +58,17 @@ async function json(method, path, options) {
 
 export const api = {
   get: (path, options) => json('GET', path, options),
+
+  /** Up to n pages of a list, as one: {rows, total}. */
+  async list(path, query, n) {
+    const rows = [];
+    for (let cursor, i = 0; ; i += 1) {
+      const { data, meta } = await api.get(path, { query: { ...query, cursor } });
+      rows.push(...data);
+      cursor = meta.next_cursor;
+      if (!cursor || i + 1 >= n) return { rows, total: meta.total };
+    }
+  },
   post: (path, body = {}, options) => json('POST', path, { ...options, body }),
   put: (path, body = {}, options) => json('PUT', path, { ...options, body }),
   patch: (path, body = {}, options) => json('PATCH', path, { ...options, body }),

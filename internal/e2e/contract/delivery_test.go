@@ -107,7 +107,8 @@ func deliveryList(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	if got, want := column(all, "id"), []string{ids[2], ids[1], ids[0]}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q: newest first", got, want)
 	}
-	wantPage(t, all, page{Current: 1, Per: 50, Total: 3, Pages: 1})
+	wantValue(t, all, "meta.total", 3.0)
+	wantValue(t, all, "meta.next_cursor", nil)
 	wantValue(t, all, "data.2.webhook", id)
 	wantValue(t, all, "data.2.url", quiet)
 	wantValue(t, all, "data.2.event_id", events[0])
@@ -140,16 +141,28 @@ func deliveryList(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		"webhook=" + id + "&since=" + middle:                      {ids[2], ids[1]},
 		"webhook=" + id + "&until=" + middle:                      {ids[0]},
 		"webhook=" + id + "&since=" + middle + "&until=" + middle: {},
-		"webhook=" + id + "&limit=1&offset=1":                     {ids[1]},
-		"webhook=" + id + "&limit=2&offset=2":                     {ids[0]},
-		"webhook=" + id + "&offset=3":                             {},
+		"webhook=" + id + "&limit=2":                              {ids[2], ids[1]},
+		"webhook=" + id + "&limit=2&order=oldest":                 {ids[0], ids[1]},
 	} {
 		if got := column(e.Get(deliveries+"?"+query, admin).Expect(http.StatusOK), "id"); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
-	wantPage(t, e.Get(deliveries+"?webhook="+id+"&limit=2", admin), page{Current: 1, Per: 2, Total: 3, Pages: 2, Next: true})
-	refusesBadPages(t, e, deliveries, admin)
+	for order, want := range map[string][]string{"newest": {ids[2], ids[1], ids[0]}, "oldest": {ids[0], ids[1], ids[2]}} {
+		var got []string
+		for cursor, more := "", true; more; {
+			page := e.Get(deliveries+"?webhook="+id+"&limit=1&order="+order+cursor, admin).Expect(http.StatusOK)
+			wantValue(t, page, "meta.total", 3.0)
+			got = append(got, column(page, "id")...)
+			var next string
+			if next, more = page.Value("meta.next_cursor").(string); more {
+				cursor = "&cursor=" + next
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the %s first, page by page: %q, want %q", order, got, want)
+		}
+	}
 
 	// With the webhook go its deliveries.
 	e.Delete(webhooks+"/"+id, admin).Expect(http.StatusOK)
@@ -170,7 +183,7 @@ func deliveryBadFilters(t *testing.T, e *parleytest.Env, admin parleytest.Option
 		"webhook=":                            {"webhook"},
 		"webhook=a&webhook=b":                 {"webhook"},
 		"channel=" + strings.Repeat("x", 101): {"channel"},
-		"state=x&event_id=x&since=x&until=x&limit=0&offset=-1": {"state", "event_id", "since", "until", "limit", "offset"},
+		"state=x&event_id=x&since=x&until=x&limit=0&cursor=-1&order=x": {"state", "event_id", "since", "until", "limit", "cursor", "order"},
 		"limit=101": {"limit"},
 	} {
 		e.Get(deliveries+"?"+query, admin).ExpectFields(fields...)

@@ -48,9 +48,7 @@ function Audit() {
   const load = useLoad(async () => {
     const asked = { action: group && `${group}.`, actor, object, since: spans[since] && new Date(Date.now() - spans[since]).toISOString() };
     const filter = Object.fromEntries(Object.entries(asked).filter(([, value]) => value));
-    const found = await Promise.all(Array.from({ length: n },
-      (_, i) => api.get('/manage/audit', { query: { ...filter, limit: perPage, offset: i * perPage } })));
-    return { rows: [...new Map(found.flatMap((page) => page.data).map((row) => [row.id, row])).values()], total: found[0].meta.total };
+    return api.list('/manage/audit', { ...filter, limit: perPage }, n);
   }, [about, n, now.value - (now.value % every)]);
   const rows = load.data?.rows;
   const drawer = useDrawer(rows, (row) => row.id);

@@ -27,11 +27,7 @@ export function Requests({ channel }) {
   const [pages, setPages] = useState({ about, n: 1 });
   const n = pages.about === about ? pages.n : 1;
   const path = `/channels/${channel.code}/requests`;
-  const load = useLoad(async () => {
-    const found = await Promise.all(Array.from({ length: n },
-      (_, i) => api.get(`/manage${path}`, { query: { ...filter, limit: perPage, offset: i * perPage } })));
-    return { rows: [...new Map(found.flatMap((page) => page.data).map((row) => [row.id, row])).values()], total: found[0].meta.total };
-  }, [about, n, now.value]);
+  const load = useLoad(() => api.list(`/manage${path}`, { ...filter, limit: perPage }, n), [about, n, now.value]);
   const rows = load.data?.rows;
   const drawer = useDrawer(rows, (row) => row.id);
   const { status = '' } = filter;

@@ -36,16 +36,18 @@ export default function Page() {
   const results = useSignal(new Map());
   // What is not seen any more must not be stopped by mistake. Another page of the same list keeps what was picked.
   useEffect(() => { if (picked.value.size) picked.value = new Set(); }, [status, q, label, selected.value]);
-  const make = (network) => () => setQuery({ new: network });
-  useKeys([['n', t('new'), make('sandbox'), 'operator']]);
+  const networks = server.value?.networks || [];
+  const make = (network) => () => setQuery({ new: network?.name });
+  const makeFirst = make(networks[0]); // a simulated one, if there is one
+  useKeys([['n', t('new'), makeFirst, 'operator']]);
 
   const filtered = status || q || label || selected.value;
   const alone = Boolean(selected.value);
   const clear = () => setQuery({ status: null, q: null, label: null, channel: null, cursor: null });
   const empty = filtered || cursor ? html`<${Empty} title=${t('noMatch')}><${Button} onClick=${clear}>${t('clear')}<//><//>`
     : html`<${Empty} icon="channels" title=${t('none')} text=${t('noneText')}>
-        <${Button} need="operator" kind="primary" onClick=${make('sandbox')}>${t('newSandbox')}<//>
-          <${Button} need="operator" onClick=${make('whatsapp')}>${t('newWhatsApp')}<//><//>`;
+        ${networks.map((network) => html`<${Button} key=${network.name} need="operator" onClick=${make(network)}
+          kind=${network.simulated ? 'primary' : undefined}>${t(toMake(network), { title: network.title })}<//>`)}<//>`;
   const desc = sort.startsWith('-');
   const order = { id: sort.replace('-', '') || 'attention', desc };
   const onSort = (next) => setQuery({ sort: next && next.id !== 'attention' ? `${next.desc ? '-' : ''}${next.id}` : null, cursor: null });
@@ -53,7 +55,7 @@ export default function Page() {
     .filter(([, value]) => value))}` };
   return html`
     <${Head} title=${core('page.channels')} lead=${meta ? lead(meta) : '\u00a0'} actions=${html`
-      <${AsCode} request=${request} /><${Button} need="operator" kind="primary" icon="plus" onClick=${make('sandbox')}>${t('new')}<//>`} />
+      <${AsCode} request=${request} /><${Button} need="operator" kind="primary" icon="plus" onClick=${makeFirst}>${t('new')}<//>`} />
     ${meta && !alone && (meta.total > 0 || filtered) &&
       html`<${Filters} meta=${meta} status=${status} q=${q} label=${label} moved=${moved} arrange=${arrange} />`}
     <${Bulk} picked=${picked} results=${results} asked=${asked} total=${meta?.total} onDone=${load.reload} />
@@ -68,6 +70,8 @@ export default function Page() {
     <${Deletions} of=${all} />
     <${NewChannel} />`;
 }
+
+const toMake = (network) => (network.simulated ? 'newSandbox' : network.pairing.length ? 'newPaired' : 'newOther');
 
 // Deleted channels whose messages are still being removed. A change of the list may be a deletion.
 function Deletions({ of }) {
@@ -217,7 +221,7 @@ const Short = ({ at }) => (at ? html`<time datetime=${at} title=${full(at)}>${is
 const Network = ({ of: row }) => (row.simulated ? html`<span class="muted">${row.network}</span>`
   : html`<${Badge} tone="good">${row.network}<//>`);
 
-// A new channel: in the sandbox, or on WhatsApp, where it is paired next.
+// A new channel on one of the networks; where that needs it, it is paired next.
 
 /** The dialog that ?new= opens. */
 export function NewChannel() {

@@ -61,10 +61,9 @@ function Endpoints({ load, rows }) {
     const since = new Date(Date.now() - 86_400_000).toISOString();
     const ask = (webhook, more) => api.get('/manage/deliveries', { query: { webhook, limit: 1, ...more } });
     const found = await Promise.all((rows || []).slice(0, counted).map(async ({ id, failing_since: failing }) => {
-      const [last, good, bad, waiting] = await Promise.all([ask(id, { limit: 20 }), ask(id, { state: 'delivered', since }),
-        ask(id, { state: 'failed', since }), failing && ask(id, { state: 'waiting' })]);
       // Where an address fails, the oldest are tried again and again, and the newest wait behind them.
-      const oldest = waiting && await ask(id, { state: 'waiting', limit: 20, offset: Math.max(0, waiting.meta.total - 20) });
+      const [last, good, bad, oldest] = await Promise.all([ask(id, { limit: 20 }), ask(id, { state: 'delivered', since }),
+        ask(id, { state: 'failed', since }), failing && ask(id, { state: 'waiting', limit: 20, order: 'oldest' })]);
       if (good.meta.total) tick('webhook');
       const tried = [last, good, bad, oldest].flatMap((page) => page?.data || []).filter((one) => one.tried_at)
         .sort((a, b) => Date.parse(b.tried_at) - Date.parse(a.tried_at));

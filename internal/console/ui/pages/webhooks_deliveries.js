@@ -34,17 +34,14 @@ export function Deliveries({ webhooks }) {
   const which = { webhook, channel: selected.value || undefined };
   const about = JSON.stringify([which, state, since]);
   const [pages, setPages] = useState(1);
-  const ask = (more) => api.get('/manage/deliveries', { query: { ...which, since: toSince(since), ...more } });
-  const load = useLoad(async () => {
-    const found = await Promise.all(Array.from({ length: pages },
-      (_, i) => ask({ state: state === 'all' ? undefined : state, limit: perPage, offset: i * perPage })));
-    return { rows: [...new Map(found.flatMap((page) => page.data).map((row) => [row.id, row])).values()],
-      total: found[0].meta.total, about };
-  }, [about, pages, now.value], { on: ['message.', 'otp.', 'poll.', 'channel.'] });
+  const filter = () => ({ ...which, since: toSince(since) });
+  const ask = (more) => api.get('/manage/deliveries', { query: { ...filter(), ...more } });
+  const load = useLoad(async () => ({ about,
+    ...await api.list('/manage/deliveries', { ...filter(), state: state === 'all' ? undefined : state, limit: perPage }, pages),
+  }), [about, pages, now.value], { on: ['message.', 'otp.', 'poll.', 'channel.'] });
   const counts = useLoad(async () => {
     const [failed, retrying, waiting] = await Promise.all(['failed', 'retrying', 'waiting'].map((one) => ask({ state: one, limit: 1 })));
-    // The oldest of those that failed comes last.
-    const oldest = failed.meta.total ? (await ask({ state: 'failed', limit: 1, offset: failed.meta.total - 1 })).data[0] : null;
+    const oldest = failed.meta.total ? (await ask({ state: 'failed', limit: 1, order: 'oldest' })).data[0] : null;
     return { failed: failed.meta.total, retrying: retrying.meta.total, waiting: waiting.meta.total, oldest };
   }, [about, now.value], { on: ['message.', 'otp.'] });
   const hold = useHold();
