@@ -27,6 +27,7 @@ type options struct {
 	slice       time.Duration
 	connections int
 	messages    int
+	channels    int
 	only        string
 	against     string // another version's binary
 	data        string // a data directory of this version
@@ -39,6 +40,7 @@ func main() {
 	flag.DurationVar(&o.slice, "slice", time.Second, "how long each server is loaded at a time")
 	flag.IntVar(&o.connections, "connections", 64, "connections at once")
 	flag.IntVar(&o.messages, "messages", 1_000_000, "messages in the large chat history")
+	flag.IntVar(&o.channels, "channels", 10_000, "sandbox channels of the measurements of many")
 	flag.StringVar(&o.only, "only", "", "run only the measurements whose name contains this, for example sends or whatsapp")
 	flag.StringVar(&o.against, "against", "", "compare durable sends with those of this binary, in turns")
 	flag.StringVar(&o.data, "data", "", "with -against: the data directory of this version; empty: a new one")
@@ -98,6 +100,8 @@ func run(ctx context.Context, o options) error {
 		{"nodes-idle", measureIdleNodes},
 		{"nodes-killed", measureKilled},
 		{"nodes-stopped", measureStopped},
+		{"many-channels-file", measureManyChannels},
+		{"many-channels-nodes", measureManyOnNodes},
 	} {
 		if !strings.Contains(m.name, o.only) {
 			continue

@@ -25,23 +25,26 @@ func withPostgres(f func(*postgrestest.Server) error) error {
 // withServe runs a gateway as an operator does, with a channel "demo", for as long as f runs. The database is a file if its
 // address is empty.
 func withServe(ctx context.Context, o options, database string, f func(*process) error) error {
-	return inTempDir(func(data string) error {
-		p, err := startServe(ctx, o, data, database)
-		if err != nil {
-			return err
-		}
-		defer p.stop()
-		if _, err := parleyCommand(o, data, "channel", "create", "demo"); err != nil {
-			return err
-		}
-		if err := p.tokens(o, data); err != nil {
-			return err
-		}
-		if _, err := p.poll("/api/manage/channels/demo", works); err != nil {
-			return err
-		}
-		return f(p)
-	})
+	return inTempDir(func(data string) error { return withServeIn(ctx, o, data, database, f) })
+}
+
+// withServeIn is withServe in a new data directory, which it keeps.
+func withServeIn(ctx context.Context, o options, data, database string, f func(*process) error) error {
+	p, err := startServe(ctx, o, data, database)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	if _, err := parleyCommand(o, data, "channel", "create", "demo"); err != nil {
+		return err
+	}
+	if err := p.tokens(o, data); err != nil {
+		return err
+	}
+	if _, err := p.poll("/api/manage/channels/demo", works); err != nil {
+		return err
+	}
+	return f(p)
 }
 
 func startServe(ctx context.Context, o options, data, database string, flags ...string) (*process, error) {

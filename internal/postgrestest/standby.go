@@ -35,6 +35,9 @@ func (s *Server) Promote(t testing.TB) {
 	must(t, s.tool("pg_ctl", "promote", "--pgdata="+s.data(), "--wait"))
 }
 
+// PID is the id of its first process.
+func (s *Server) PID() int { return s.process.Process.Pid }
+
 // Port is the port that it listens on.
 func (s *Server) Port() string {
 	_, port, _ := net.SplitHostPort(s.Host())
