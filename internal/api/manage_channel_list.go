@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"parley"
-	"parley/internal/network/sandbox"
+	"parley/internal/gateway"
 	"parley/internal/store"
 	"parley/internal/wire"
 )
@@ -171,27 +171,34 @@ func (s *server) listChannels(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	found, meta := s.selectChannels(q)
+	list := s.config.Gateway.List()
+	found, meta := s.selectChannels(list, q)
 	var activity map[parley.ChannelCode]store.ChannelActivity
 	if order.byCount {
 		activity = s.channelActivity(ctx, found)
 	}
 	key := channelSorts[strings.TrimPrefix(order.sort, "-")]
-	keys := make(map[parley.ChannelCode]channelKey, len(found))
-	for _, c := range found {
-		keys[c.Code] = channelKey{key(s, c, activity[c.Code]), c.Code}
+	toKey := func(c parley.Channel) channelKey { return channelKey{key(s, c, activity[c.Code]), c.Code} }
+	if order.sort != "code" { // else they are sorted
+		keys := make(map[parley.ChannelCode]channelKey, len(found))
+		for _, c := range found {
+			keys[c.Code] = toKey(c)
+		}
+		toKey = func(c parley.Channel) channelKey { return keys[c.Code] }
+		found = slices.SortedFunc(slices.Values(found), func(a, b parley.Channel) int { return order.compare(keys[a.Code], keys[b.Code]) })
 	}
-	slices.SortFunc(found, func(a, b parley.Channel) int { return order.compare(keys[a.Code], keys[b.Code]) })
 	if order.goes {
-		n := slices.IndexFunc(found, func(c parley.Channel) bool { return order.compare(keys[c.Code], order.after) > 0 })
-		if n < 0 {
-			n = len(found)
+		n, exact := slices.BinarySearchFunc(found, order.after, func(c parley.Channel, after channelKey) int {
+			return order.compare(toKey(c), after)
+		})
+		if exact {
+			n++
 		}
 		found = found[n:]
 	}
 	if len(found) > limit {
 		found = found[:limit]
-		meta.NextCursor = textOrNil(order.cursor(keys[found[limit-1].Code]))
+		meta.NextCursor = textOrNil(order.cursor(toKey(found[limit-1])))
 	}
 	if !order.byCount {
 		activity = s.channelActivity(ctx, found)
@@ -200,9 +207,9 @@ func (s *server) listChannels(ctx context.Context, r *request) (any, error) {
 	return envelope{Success: true, Message: "OK", Data: mapped(found, row), Meta: meta}, nil
 }
 
-// selectChannels returns the channels that match a query, and counts them. Each count ignores the filter by what it counts, so
-// that it shows what another choice would find.
-func (s *server) selectChannels(q channelQuery) (found []parley.Channel, meta channelsMeta) {
+// selectChannels returns the channels that match a query, by code, and counts them. Each count ignores the filter by what it counts,
+// so that it shows what another choice would find. Without a query everything is counted already.
+func (s *server) selectChannels(list *gateway.List, q channelQuery) (found []parley.Channel, meta channelsMeta) {
 	meta.Statuses, meta.Networks = map[parley.ChannelStatus]int{}, map[parley.NetworkName]int{}
 	for name := range s.config.Gateway.Drivers {
 		meta.Networks[name] = 0
@@ -211,26 +218,30 @@ func (s *server) selectChannels(q channelQuery) (found []parley.Channel, meta ch
 		meta.Statuses[status] = 0
 	}
 	labels := map[string]int{}
-	for _, c := range s.config.Gateway.Channels() {
-		search, status, network, label := q.matches(c, s.config.Gateway.Network(c.Network).Simulated)
-		if search && network && label {
-			meta.Statuses[c.State.Status]++
-		}
-		if search && status && label {
-			meta.Networks[c.Network]++
-		}
-		if search && status && network {
-			for _, word := range c.Labels {
-				labels[word]++
+	if q == (channelQuery{}) {
+		maps.Copy(meta.Statuses, list.Statuses)
+		maps.Copy(meta.Networks, list.Networks)
+		found, labels = list.Channels, list.Labels
+	} else {
+		for _, c := range list.Channels {
+			search, status, network, label := q.matches(c, s.config.Gateway.Network(c.Network).Simulated)
+			if search && network && label {
+				meta.Statuses[c.State.Status]++
+			}
+			if search && status && label {
+				meta.Networks[c.Network]++
+			}
+			if search && status && network {
+				for _, word := range c.Labels {
+					labels[word]++
+				}
+			}
+			if search && status && network && label {
+				found = append(found, c)
 			}
 		}
-		if search && status && network && label {
-			found = append(found, c)
-		}
-		if c.Network == sandbox.Info.Name {
-			meta.Faults += s.config.Sandbox.WaitingFaults(c.Code)
-		}
 	}
+	meta.Faults = s.config.Sandbox.AllWaitingFaults()
 	meta.Total, meta.Labels = len(found), []labelCount{}
 	for word, n := range labels {
 		meta.Labels = append(meta.Labels, labelCount{word, n})

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -52,17 +53,14 @@ func (s *server) readOverview(ctx context.Context, r *request) (any, error) {
 		ToDelivered: report.ToDelivered, Webhooks: report.Webhooks, OTP: report.Codes,
 		PerMinute: mapped(report.Minutes, func(m stats.Minute) minuteCounts { return minuteCounts{parley.Stamp(m.At), m.Counts} }),
 	}
-	channels := s.config.Gateway.Channels()
+	list := s.config.Gateway.List()
 	for _, status := range parley.ChannelStatuses {
-		data.Channels[status] = 0
-	}
-	for _, c := range channels {
-		data.Channels[c.State.Status]++
+		data.Channels[status] = list.Statuses[status]
 	}
 	found := doctor.Attention(s.config.Program.Attention(ctx))
 	data.Problems, data.Warnings = doctor.CountLevels(found)
 	data.Needs = toNeeds(found, channel)
-	data.Queue, err = s.queues(ctx, channels)
+	data.Queue, err = s.queues(ctx)
 	data.Waiting = data.Queue.Leaving + data.Queue.Stuck
 	return ok("OK", data), err
 }
@@ -166,18 +164,20 @@ type channelQueue struct {
 const maxQueues = 10
 
 // queues estimates when the messages that wait will have left.
-func (s *server) queues(ctx context.Context, channels []parley.Channel) (data queueData, err error) {
-	waiting := map[parley.ChannelCode]int{}
-	if s.isNode() { // queues of other nodes are only in the database
-		if waiting, err = s.config.Store.PendingByChannel(ctx); err != nil {
-			return data, err
-		}
+func (s *server) queues(ctx context.Context) (data queueData, err error) {
+	waiting, err := s.config.Store.PendingByChannel(ctx)
+	if err != nil {
+		return data, err
 	}
 	data.Channels = []channelQueue{}
 	known := true
-	for _, c := range channels {
-		n := max(waiting[c.Code], s.config.Gateway.QueueDepth(c.Code))
-		if n == 0 {
+	for _, code := range slices.Sorted(maps.Keys(waiting)) {
+		n := s.config.Gateway.QueueDepth(code) // some were sent, and that is not stored yet
+		if s.isNode() {                        // queues of other nodes are only in the database
+			n = max(n, waiting[code])
+		}
+		c, exists := s.config.Gateway.Channel(code)
+		if n == 0 || !exists {
 			continue
 		}
 		q := channelQueue{Channel: c.Code, Status: c.State.Status, Waiting: n, CanLeave: c.Enabled && c.State.Status.CanSend()}

@@ -140,7 +140,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 	data := serverData{
 		Version: p.Version, StartedAt: parley.Stamp(p.StartedAt), UpTime: time.Since(p.StartedAt).Round(time.Second).String(),
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
-		Channels: len(s.config.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.config.PublicURL, s.config.URL), LocalURL: s.config.URL,
+		Channels: len(s.config.Gateway.List().Channels), Mode: p.Mode, URL: cmp.Or(s.config.PublicURL, s.config.URL), LocalURL: s.config.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
 		Networks: mapped(s.config.Gateway.Networks(), s.network), Cluster: s.isNode(), WhatsAppClient: stampOrNil(p.ClientDate()),
 	}

@@ -104,7 +104,8 @@ type server struct {
 	nodeTLS      *tls.Config // of connections between nodes
 	nodeHTTP     *http.Server
 	nodesServed  chan error    // why serving other nodes ended
-	changed      chan struct{} // another node changed something
+	changed      chan struct{} // changes has something
+	changes      pendingChanges
 	joined       chan struct{} // this node became a member
 	partsOpen    atomic.Bool   // the cluster may use them
 	failed       chan error    // a part failed
@@ -201,6 +202,7 @@ func (s *server) makeParts() {
 		Metrics:      s.metrics,
 		Retention:    s.cfg.OTPLife,
 		ClockTrusted: func() bool { return s.gateway.ClockTrusted() },
+		MaxAhead:     func() time.Duration { return s.gateway.List().MaxAhead },
 
 		ContactsPerHour: s.cfg.OTPContacts,
 		PrefixPerHour:   s.cfg.OTPPrefix,

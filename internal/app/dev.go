@@ -202,14 +202,11 @@ func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
 	}
 }
 
-func (s *server) liveChannels() []string {
-	var live []string
-	for _, c := range s.gateway.Channels() {
-		if !s.gateway.Network(c.Network).Simulated {
-			live = append(live, string(c.Code))
-		}
+func (s *server) liveChannels() (codes []string) {
+	for _, c := range s.gateway.List().Live {
+		codes = append(codes, string(c.Code))
 	}
-	return live
+	return codes
 }
 
 // bannerChannel prints the demo channel and its phones, and returns a simulated phone to write to. It returns "" if the

@@ -49,7 +49,7 @@ const examineFor = 10 * time.Second
 
 // examine runs the checks of the doctor on this server.
 func (s *server) examine(ctx context.Context) []doctor.Finding {
-	findings := s.examineQuick(ctx, examineFor)
+	findings := s.examineQuick(ctx, s.gateway.List().Channels, examineFor)
 	slow := s.examineSlow(ctx)
 	s.slow.store(slow)
 	return append(findings, slow...)
@@ -59,11 +59,12 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 // examine finds, except for damage of the database that nothing has noticed yet.
 func (s *server) attention(ctx context.Context) []doctor.Finding {
 	slow := s.slow.load()
-	return append(s.examineQuick(ctx, 0), slow...)
+	return append(s.examineQuick(ctx, s.gateway.List().Unwell, 0), slow...)
 }
 
-// examineQuick runs the checks that need neither the network nor another program. It looks for damage for a time.
-func (s *server) examineQuick(ctx context.Context, damage time.Duration) []doctor.Finding {
+// examineQuick runs the checks that need neither the network nor another program. Of the channels it reports some. It looks for damage
+// for a time.
+func (s *server) examineQuick(ctx context.Context, reported []parley.Channel, damage time.Duration) []doctor.Finding {
 	var settings, clock []doctor.Finding
 	if s.cfg.SettingsFrom != nil {
 		settings = []doctor.Finding{s.cfg.SettingsFrom.Look()}
@@ -71,16 +72,17 @@ func (s *server) examineQuick(ctx context.Context, damage time.Duration) []docto
 	if ahead, known := s.gateway.ClockAhead(); known {
 		clock = []doctor.Finding{doctor.Clock(ahead)}
 	}
-	channels := s.gateway.Channels()
-	return slices.Concat(settings, doctor.Directory(string(s.cfg.DataDir)), s.cfg.examineData(ctx, s.data, channels, true, damage),
-		doctor.WhatsApp(channels, s.whatsapp.clientDate(), time.Now()), doctor.Restricted(channels, s.gateway.RestrictedUntil),
-		clock, []doctor.Finding{s.examineReady(ctx), s.reach().Look()},
+	list, now := s.gateway.List(), time.Now()
+	return slices.Concat(settings, doctor.Directory(string(s.cfg.DataDir)),
+		s.cfg.examineData(ctx, s.data, list.Channels, doctor.Channels(reported, true, now), damage),
+		doctor.WhatsApp(list.Live, s.whatsapp.clientDate(), now),
+		doctor.Restricted(list.Live, s.gateway.RestrictedUntil), clock, []doctor.Finding{s.examineReady(ctx), s.reach().Look()},
 		doctor.Private(s.cfg.AllowPrivate, s.cfg.AllowPrivateCallers), doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy))
 }
 
 // examineSlow runs the checks that reach something outside of this process.
 func (s *server) examineSlow(ctx context.Context) []doctor.Finding {
-	return slices.Concat(doctor.WhatsAppReach(ctx, s.gateway.Channels(), s.cfg.ReachWhatsApp), s.cfg.examineMedia(ctx, s.media),
+	return slices.Concat(doctor.WhatsAppReach(ctx, s.gateway.List().Live, s.cfg.ReachWhatsApp), s.cfg.examineMedia(ctx, s.media),
 		s.examineNodes(ctx), []doctor.Finding{doctor.FFmpeg(ctx)})
 }
 
@@ -120,17 +122,17 @@ func (s *server) repeatSlowChecks(ctx context.Context) {
 
 func isSimulated(name parley.NetworkName) bool { return name == sandbox.Info.Name }
 
-// examineData checks the database, and the channels and webhooks in it. It looks for damage for a time; zero: not at all.
+// examineData checks the database and what is in it, apart from the status of channels, which was checked. It looks for damage for a
+// time; zero: not at all.
 func (c Config) examineData(
-	ctx context.Context, data *Data, channels []parley.Channel, running bool, damage time.Duration,
+	ctx context.Context, data *Data, channels []parley.Channel, statuses []doctor.Finding, damage time.Duration,
 ) []doctor.Finding {
 	var findings []doctor.Finding
 	if c.Database == "" { // else examineNodes checks it
 		findings = append(findings, examineDatabase(ctx, data, damage))
 	}
 	now := time.Now()
-	findings = append(findings, doctor.Channels(channels, running, now)...)
-	findings = append(findings, doctor.Simulated(channels, isSimulated, c.Dev)...)
+	findings = slices.Concat(findings, statuses, doctor.Simulated(channels, isSimulated, c.Dev))
 	tokens, err := data.Store.Tokens(ctx)
 	if err != nil {
 		return append(findings, doctor.Broken(err))
@@ -177,7 +179,7 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 		return nil, dir.explain(err)
 	}
 	cfg.Dev = dir.IsDev()
-	findings := cfg.examineData(ctx, data, channels, false, examineFor)
+	findings := cfg.examineData(ctx, data, channels, doctor.Channels(channels, false, time.Now()), examineFor)
 	findings = append(findings, doctor.WhatsApp(channels, doctor.ClientDate(), time.Now())...)
 	findings = append(findings, doctor.WhatsAppReach(ctx, channels, cfg.ReachWhatsApp)...)
 	return append(findings, cfg.examineMediaOffline(ctx, data)...), nil

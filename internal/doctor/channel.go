@@ -45,32 +45,35 @@ func Restricted(channels []parley.Channel, until func(parley.ChannelCode) time.T
 // Simulated warns of a production server that has only sandbox channels, and of sandbox channels beside real ones. The archive
 // of a channel that went live does not count: it never runs.
 func Simulated(channels []parley.Channel, isSimulated func(parley.NetworkName) bool, dev bool) []Finding {
-	var simulated []string
-	live := false
-	for _, c := range channels {
+	const most = 5         // named; the rest is counted
+	var simulated []string // the first ones
+	count, live := 0, false
+	for i := range channels { // there may be many: none is copied
+		c := &channels[i]
 		switch {
 		case !isSimulated(c.Network):
 			live = true
 		case c.Settings.ArchiveOf == "":
-			simulated = append(simulated, string(c.Code))
+			if count++; count <= most {
+				simulated = append(simulated, string(c.Code))
+			}
 		}
 	}
 	switch {
-	case len(simulated) == 0, dev && !live:
+	case count == 0, dev && !live:
 		return nil
 	case !live:
 		return []Finding{{Check: "network", Level: Warning, Code: "sandbox_only",
 			Found:  "every channel is on the sandbox: no message reaches a real phone",
 			Remedy: "parley channel create CODE --network whatsapp"}}
 	}
-	const most = 5 // named; the rest is counted
-	named := strings.Join(simulated[:min(most, len(simulated))], ", ")
-	if more := len(simulated) - most; more > 0 {
+	named := strings.Join(simulated, ", ")
+	if more := count - most; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
 	return []Finding{{Check: "network", Level: Warning, Code: "sandbox_beside_live",
 		Found: fmt.Sprintf("%s on the sandbox beside real ones (%s): their codes and login links work without a phone",
-			Count(len(simulated), "channel"), named),
+			Count(count, "channel"), named),
 		Remedy: "parley channel delete CODE, unless you test with it"}}
 }
 
@@ -152,7 +155,8 @@ func Attacks(ctx context.Context, store interface {
 	}
 	var attacks []Finding
 	for _, a := range alarms {
-		for _, c := range channels {
+		for i := range channels {
+			c := &channels[i]
 			if c.Code == a.Channel && now.Add(time.Duration(c.Settings.ClockAhead)).Before(a.Until) {
 				attacks = append(attacks, attackFinding(a))
 			}

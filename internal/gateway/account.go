@@ -17,15 +17,14 @@ import (
 	"parley/internal/wait"
 )
 
-// account is a channel in this process: its state, its session while it has one, and its outbox worker. The worker runs
-// as long as the channel exists, so that queued messages can expire.
+// account is a channel in this process: its state, its session while it has one, and its outbox worker. The worker exists
+// as long as the channel, so that queued messages can expire.
 type account struct {
-	g       *Gateway
-	code    parley.ChannelCode
-	id      int64
-	worker  *outbox.Worker
-	stop    context.CancelFunc // the worker
-	running sync.WaitGroup
+	g      *Gateway
+	code   parley.ChannelCode
+	id     int64
+	worker *outbox.Worker
+	stop   context.CancelFunc // the worker
 
 	// retired is set when the channel is deleted or goes live under another account. Later transactions are rejected.
 	retired atomic.Pointer[retirement]
@@ -90,7 +89,7 @@ func errChannelNotFound(code parley.ChannelCode) *parley.Error {
 }
 
 // newAccount starts the worker of a channel. The session is opened by sync.
-func newAccount(g *Gateway, c parley.Channel) *account {
+func newAccount(g *Gateway, c parley.Channel, mayBeQueued bool) *account {
 	if c.Runs() && !g.config.Offline { // the stored state is that of an earlier process
 		c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
@@ -108,10 +107,11 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		RemoveFile:       func(m parley.Media) { g.RemoveFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,
 		EncryptForResend: a.encryptForResend,
+		Unstored:         &g.unstored,
 		Log:              g.config.Log,
 	})
 	if !g.config.Offline {
-		a.running.Go(func() { a.worker.Run(ctx) })
+		a.worker.Start(ctx, mayBeQueued)
 	}
 	return a
 }
@@ -134,6 +134,7 @@ func (a *account) update(c parley.Channel) {
 		a.channel.State = c.State
 	}
 	a.mu.Unlock()
+	a.g.noteChange()
 	if changed {
 		a.worker.Wake()
 	}
@@ -267,7 +268,7 @@ func (a *account) close() {
 	a.closed = true
 	a.mu.Unlock()
 	a.stop()
-	a.running.Wait()
+	a.worker.Wait()
 	a.closeSession()
 }
 
@@ -297,6 +298,7 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 	a.mu.Lock()
 	a.channel.Number, a.channel.PhoneName, a.channel.AccountFrom = c.Number, c.PhoneName, c.AccountFrom
 	a.mu.Unlock()
+	a.g.noteChange()
 	a.g.config.Log.Info("the channel has another account; messages for the earlier one fail", "channel", a.code)
 	a.worker.Wake()
 	return nil
@@ -322,6 +324,7 @@ func (a *account) setState(ctx context.Context, s network.State) {
 	}
 	c := a.channel
 	a.mu.Unlock()
+	a.g.noteChange()
 	a.updateSender()
 	if c.State == was.State && c.Number == was.Number && c.PhoneName == was.PhoneName {
 		return

@@ -160,7 +160,7 @@ func (g *Gateway) reset(ctx context.Context, code parley.ChannelCode, resetNetwo
 		err = resetNetwork(ctx)
 	}
 	g.unregister(a) // its worker has ended; refresh starts another one
-	return errors.Join(err, g.refresh(ctx))
+	return errors.Join(err, g.refresh(ctx, code))
 }
 
 // maxAhead is how far a clock can be advanced, so that no duration overflows.
@@ -180,7 +180,7 @@ func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d t
 }
 
 func (g *Gateway) refreshChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
-	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
+	if err := g.Refresh(context.WithoutCancel(ctx), code); err != nil {
 		return parley.Channel{}, err
 	}
 	return g.currentChannel(code)

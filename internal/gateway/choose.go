@@ -10,8 +10,9 @@ import (
 	"parley"
 )
 
-// Choices lists the channels that a request which names none may use, by code. Whatever chooses a channel by itself chooses
-// among these: once the server has a channel on a real network, working or not, sandbox channels are no longer among them.
+// Choices lists the channels that a request which names none may use, by code. It is shared: nobody may change it. Whatever chooses a
+// channel by itself chooses among these: once the server has a channel on a real network, working or not, sandbox channels are no longer
+// among them.
 // Otherwise anyone who can read simulated phones would receive codes and login links that are meant for real people.
 func (g *Gateway) Choices(ctx context.Context) ([]parley.Channel, error) {
 	g.mu.RLock()
@@ -20,16 +21,16 @@ func (g *Gateway) Choices(ctx context.Context) ([]parley.Channel, error) {
 	if !loaded {
 		return nil, errStarting
 	}
-	channels := slices.DeleteFunc(g.Channels(), func(c parley.Channel) bool { return c.Settings.ArchiveOf != "" })
-	if live := slices.DeleteFunc(slices.Clone(channels), g.isSimulated); len(live) > 0 {
-		return live, nil
+	list := g.List()
+	if len(list.Choices) > 0 && !g.isSimulated(list.Choices[0]) {
+		return list.Choices, nil
 	}
 	// A channel that another node has just created, or that is just going live, may be only in the store.
 	used, err := g.config.Store.UsedNetworks(ctx)
 	if slices.ContainsFunc(used, func(name parley.NetworkName) bool { return !g.Network(name).Simulated }) {
 		err = errStarting
 	}
-	return channels, err
+	return list.Choices, err
 }
 
 var errStarting = &parley.Error{Code: parley.Unavailable, RetryAfter: time.Second,

@@ -11,7 +11,7 @@ import (
 // ClockAhead is how far the clock of this machine is ahead of a network's, by the latest observation; false: there is none.
 func (g *Gateway) ClockAhead() (ahead time.Duration, known bool) {
 	var last time.Time
-	for _, c := range g.Channels() {
+	for _, c := range g.List().Observed {
 		if e, ok := g.Evidence(c.Code); ok && e.ClockSeen.After(last) {
 			last, ahead = e.ClockSeen, e.ClockAhead
 		}
@@ -151,7 +151,7 @@ func (g *Gateway) ClockTrusted() bool {
 }
 
 func (g *Gateway) networkConfirms(now time.Time, lead time.Duration) bool {
-	for _, c := range g.Channels() {
+	for _, c := range g.List().Observed {
 		e, ok := g.Evidence(c.Code)
 		if !ok {
 			continue

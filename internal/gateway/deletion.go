@@ -48,11 +48,11 @@ func (g *Gateway) DeleteChannel(
 	g.hide(a)
 	if g.config.Offline { // nothing runs in the background
 		g.closeHidden(a)
-		err = errors.Join(err, g.refresh(ctx), g.purgeDeleted(ctx))
+		err = errors.Join(err, g.refresh(ctx, code), g.purgeDeleted(ctx))
 	} else {
 		g.changes.Go(func() {
 			g.closeHidden(a)
-			if err := g.Refresh(ctx); err != nil {
+			if err := g.Refresh(ctx, code); err != nil {
 				g.config.Log.Error("refresh channels", "error", err)
 				g.refreshLater()
 			}
@@ -80,6 +80,7 @@ func (g *Gateway) hide(a *account) {
 		delete(g.accounts, a.code)
 	}
 	g.leaving[a.code]++
+	g.noteChange()
 }
 
 func (g *Gateway) closeHidden(a *account) {

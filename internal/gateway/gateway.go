@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +32,7 @@ import (
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/otp"
+	"parley/internal/outbox"
 	"parley/internal/store"
 	"parley/internal/wait"
 )
@@ -101,6 +101,10 @@ type Gateway struct {
 	later     atomic.Bool   // refreshLater was called
 	purgeNow  chan struct{} // a channel may have been deleted or reset
 
+	list     atomic.Pointer[List] // the latest
+	version  atomic.Int64         // counts the changes of what a list shows
+	unstored outbox.Unstored
+
 	mu       sync.RWMutex
 	accounts map[parley.ChannelCode]*account
 	leaving  map[parley.ChannelCode]int            // accounts of deleted channels whose sessions are not closed yet
@@ -148,6 +152,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	fetching.Go(func() { g.runOrphanSearch(ctx) })
 	fetching.Go(func() { g.runDeletions(ctx) })
 	fetching.Go(func() { g.runNames(ctx) })
+	fetching.Go(func() { g.runSweeps(ctx) })
 	g.runMaintenance(ctx)
 	fetching.Wait() // before the sessions are closed
 	g.drain(context.WithoutCancel(ctx))
@@ -157,56 +162,92 @@ func (g *Gateway) Run(ctx context.Context) error {
 // Ready is closed when all channels that should run were started.
 func (g *Gateway) Ready() <-chan struct{} { return g.ready }
 
-// Refresh makes the accounts match the stored channels.
-func (g *Gateway) Refresh(ctx context.Context) error {
+// Refresh makes the accounts match the stored channels: all, or only those of some codes.
+func (g *Gateway) Refresh(ctx context.Context, only ...parley.ChannelCode) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
-	return g.refresh(ctx)
+	return g.refresh(ctx, only...)
 }
 
-func (g *Gateway) refresh(ctx context.Context) error {
+func (g *Gateway) refresh(ctx context.Context, only ...parley.ChannelCode) error {
 	g.mu.RLock()
 	draining := g.draining
 	g.mu.RUnlock()
 	if draining {
 		return nil
 	}
-	channels, err := g.config.Store.Channels(ctx)
+	channels, pending, err := g.readChannels(ctx, only)
 	if err != nil {
 		return err
 	}
 	ids := map[parley.ChannelCode]int64{}
-	others := map[parley.ChannelCode]parley.Channel{}
 	for _, c := range channels {
 		ids[c.Code] = c.ID
-		if !g.owns(c) {
-			others[c.Code] = c
-		}
 	}
 	var removals, changes []func() error
-	for _, a := range g.all() {
+	for _, a := range g.all(only...) {
 		if a.retired.Load() == nil && ids[a.code] != a.id {
 			removals = append(removals, func() error { g.remove(a); return nil })
 		}
 	}
 	err = g.concurrently(removals) // first: a new channel may have the same code
-	g.mu.Lock()
-	g.others = others
-	g.mu.Unlock()
+	g.updateOthers(channels, only)
 	err = errors.Join(err, g.leaveNetworks(ctx))
 	for _, c := range channels {
 		if !g.owns(c) {
 			continue // Release closes an account that moved to another node
 		}
-		if a := g.updateAccount(c); a != nil && !g.config.Offline && g.CheckNetwork(c.Code) == nil && !a.inSync() {
+		if a := g.updateAccount(c, pending[c.Code] > 0); a != nil && !g.config.Offline && g.CheckNetwork(c.Code) == nil && !a.inSync() {
 			changes = append(changes, func() error { a.sync(ctx); return nil })
 		}
 	}
 	g.mu.Lock()
-	g.loaded = true
+	g.loaded = g.loaded || len(only) == 0
 	g.mu.Unlock()
+	g.noteChange()
 	wait.Notify(g.purgeNow)
 	return errors.Join(err, g.concurrently(changes))
+}
+
+// readChannels reads the stored channels, all or some, and which of them have messages that wait.
+func (g *Gateway) readChannels(ctx context.Context, only []parley.ChannelCode) (
+	channels []parley.Channel, pending map[parley.ChannelCode]int, err error,
+) {
+	if len(only) == 0 {
+		if channels, err = g.config.Store.Channels(ctx); err == nil {
+			pending, err = g.config.Store.PendingByChannel(ctx)
+		}
+		return channels, pending, err
+	}
+	pending = map[parley.ChannelCode]int{}
+	slices.Sort(only)
+	for _, code := range slices.Compact(only) {
+		c, err := g.config.Store.Channel(ctx, code)
+		switch {
+		case err == nil:
+			channels, pending[code] = append(channels, c), 1 // perhaps
+		case !errors.Is(err, parley.ErrNotFound):
+			return nil, nil, err
+		}
+	}
+	return channels, pending, nil
+}
+
+// updateOthers notes the channels of other nodes: all, or only those of some codes.
+func (g *Gateway) updateOthers(channels []parley.Channel, only []parley.ChannelCode) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(only) == 0 {
+		clear(g.others)
+	}
+	for _, code := range only {
+		delete(g.others, code)
+	}
+	for _, c := range channels {
+		if !g.owns(c) {
+			g.others[c.Code] = c
+		}
+	}
 }
 
 // changeTimeout is how long a change to a channel may delay the others.
@@ -246,14 +287,14 @@ func (g *Gateway) concurrently(changes []func() error) error {
 
 // updateAccount creates or updates the account of a stored channel; nil: an account with its code is still being removed,
 // and a refresh follows.
-func (g *Gateway) updateAccount(c parley.Channel) *account {
+func (g *Gateway) updateAccount(c parley.Channel, mayBeQueued bool) *account {
 	if g.config.Offline {
 		c = asOffline(c)
 	}
 	g.mu.Lock()
 	a := g.accounts[c.Code]
 	if a == nil {
-		a = newAccount(g, c)
+		a = newAccount(g, c, mayBeQueued)
 		g.accounts[c.Code] = a
 	}
 	g.mu.Unlock()
@@ -270,6 +311,7 @@ func (g *Gateway) unregister(a *account) {
 	if g.accounts[a.code] == a {
 		delete(g.accounts, a.code)
 	}
+	g.noteChange()
 }
 
 // drain closes all accounts, and waits for the changes that are under way.
@@ -305,23 +347,6 @@ func (g *Gateway) closeAll(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-}
-
-// Channels lists the channels with their current state, by code. Those of other nodes have their stored state.
-func (g *Gateway) Channels() []parley.Channel {
-	g.mu.RLock()
-	channels := make([]parley.Channel, 0, len(g.accounts)+len(g.others))
-	for _, a := range g.accounts {
-		channels = append(channels, a.snapshot())
-	}
-	for code, c := range g.others {
-		if g.accounts[code] == nil {
-			channels = append(channels, c)
-		}
-	}
-	g.mu.RUnlock()
-	slices.SortFunc(channels, func(a, b parley.Channel) int { return strings.Compare(string(a.Code), string(b.Code)) })
-	return channels
 }
 
 // Channel returns a channel with its current state.
@@ -399,10 +424,19 @@ func (g *Gateway) account(code parley.ChannelCode) (*account, error) {
 	return a, nil
 }
 
-func (g *Gateway) all() []*account {
+// all returns the accounts: all, or only those of some codes.
+func (g *Gateway) all(only ...parley.ChannelCode) (accounts []*account) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return slices.Collect(maps.Values(g.accounts))
+	if len(only) == 0 {
+		return slices.Collect(maps.Values(g.accounts))
+	}
+	for _, code := range only {
+		if a := g.accounts[code]; a != nil {
+			accounts = append(accounts, a)
+		}
+	}
+	return accounts
 }
 
 // Activity is a change of a message's or channel's status, or a pairing step, for live views. It is not stored.

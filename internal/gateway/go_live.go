@@ -79,7 +79,8 @@ func (g *Gateway) replace(ctx context.Context, a *account) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.accounts[a.code] = newAccount(g, c)
+	g.accounts[a.code] = newAccount(g, c, true)
+	g.noteChange()
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/internal/media"
 	"parley/internal/store"
+	"parley/internal/wait"
 )
 
 const (
@@ -40,6 +41,29 @@ func (g *Gateway) runMaintenance(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+	}
+}
+
+const (
+	// sweepEvery is how often queues are compared with the store, in case a message that was stored was not enqueued.
+	sweepEvery = time.Minute
+	// sweepPause is the time between two of them: reading thousands at once would delay other readers.
+	sweepPause = 2 * time.Millisecond
+)
+
+// runSweeps compares the queues of channels with the store until ctx ends: of those that have messages there.
+func (g *Gateway) runSweeps(ctx context.Context) {
+	for wait.Sleep(ctx, sweepEvery) {
+		pending, err := g.config.Store.PendingByChannel(ctx)
+		if err != nil && ctx.Err() == nil {
+			g.config.Log.Error("look for queued messages", "error", err)
+		}
+		for code := range pending {
+			if a, err := g.account(code); err == nil {
+				a.worker.Sweep()
+				wait.Sleep(ctx, sweepPause)
+			}
 		}
 	}
 }

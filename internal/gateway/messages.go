@@ -102,9 +102,7 @@ func (g *Gateway) flushAll(ctx context.Context, code parley.ChannelCode) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout) // for all of them: they share the store
 	defer cancel()
-	for _, c := range g.Channels() {
-		g.flush(ctx, c.Code)
-	}
+	g.unstored.Flush(ctx)
 }
 
 // MessageForRetry finds a message of a chat in either direction, with its content decrypted. It is needed to resend it to

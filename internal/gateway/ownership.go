@@ -65,6 +65,7 @@ func (g *Gateway) release(ctx context.Context, a *account) error {
 	g.mu.Lock()
 	g.others[a.code] = a.snapshot()
 	g.mu.Unlock()
+	g.noteChange()
 	g.unregister(a)
 	return err
 }

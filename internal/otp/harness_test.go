@@ -53,7 +53,7 @@ func (b *bench) open(keyring *encrypt.Keyring, change ...func(*Config)) {
 	b.t.Helper()
 	db, err := store.Open(b.t.Context(), postgrestest.Path(b.t, b.path))
 	b.must(err)
-	config := Config{Store: db, Keyring: keyring, Now: b.clock, Network: describe,
+	config := Config{Store: db, Keyring: keyring, Now: b.clock, MaxAhead: b.maxAhead, Network: describe,
 		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&config)
@@ -86,6 +86,14 @@ func (b *bench) clock(channel parley.ChannelCode) time.Time {
 	ahead, _ := b.ahead.Load(channel)
 	d, _ := ahead.(time.Duration)
 	return time.Now().Add(d)
+}
+
+func (b *bench) maxAhead() (most time.Duration) {
+	b.ahead.Range(func(_, ahead any) bool {
+		most = max(most, ahead.(time.Duration))
+		return true
+	})
+	return most
 }
 
 func (b *bench) advance(channel parley.ChannelCode, d time.Duration) {

@@ -15,9 +15,12 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +39,7 @@ import (
 type Config struct {
 	Store   *store.DB
 	Keyring *encrypt.Keyring
-	Now     func(parley.ChannelCode) time.Time // the channel's clock
+	Now     func(parley.ChannelCode) time.Time // the channel's clock; "": this machine's
 	Network func(parley.NetworkName) network.Info
 	Log     *slog.Logger
 
@@ -49,6 +52,8 @@ type Config struct {
 	// ContactsPerHour is to how many strangers a channel may send codes in an hour. PrefixPerHour is the same for numbers
 	// that share all but their last 4 digits. Zero: 60 and 10, no limit on a simulated network; below zero: no limit.
 	ContactsPerHour, PrefixPerHour int
+	// MaxAhead is how far a channel's clock is ahead of the machine's at most; nil: no clock is.
+	MaxAhead func() time.Duration
 	// Owns reports whether this process serves a channel; nil: all.
 	Owns func(parley.ChannelCode) bool
 	// LookUpNumber asks a channel's network for its spelling of a contact's number, and stores it; nil: there is only one
@@ -66,6 +71,8 @@ type Issuer struct {
 	metrics metrics
 	tx      func(context.Context, func(*store.Tx) error) error // the store's; tests make it fail
 
+	checked time.Time // when maintain last looked for what is due; only it uses this
+
 	mu       sync.Mutex
 	reserved map[reservation]int
 	unsure   map[parley.OTPID]time.Time // when codes may have been used by tries whose callers got an error
@@ -74,6 +81,9 @@ type Issuer struct {
 func New(c Config) *Issuer {
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
+	}
+	if c.MaxAhead == nil {
+		c.MaxAhead = func() time.Duration { return 0 }
 	}
 	c.Retention = max(c.Retention, rule.Guesses.Window)
 	return &Issuer{config: c, peppers: c.Keyring.Derive("one-time codes"), digest: sha256.New,
@@ -101,59 +111,65 @@ const (
 func (i *Issuer) Run(ctx context.Context) error {
 	ticker := time.NewTicker(expireEvery)
 	defer ticker.Stop()
-	expired := map[parley.ChannelCode]time.Time{}
 	for ticks := 0; ; ticks++ {
-		if err := i.maintain(ctx, expired, ticks%int(purgeEvery/expireEvery) == 1); err != nil && ctx.Err() == nil {
-			i.config.Log.Error("expire and purge one-time codes", "error", err)
-		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return nil
 		}
+		if err := i.maintain(ctx, ticks%int(purgeEvery/expireEvery) == 0); err != nil && ctx.Err() == nil {
+			i.config.Log.Error("expire and purge one-time codes", "error", err)
+		}
 	}
 }
 
-// maintain expires and purges the codes of all channels. expired holds the time up to which those of a channel expired.
-func (i *Issuer) maintain(ctx context.Context, expired map[parley.ChannelCode]time.Time, purge bool) error {
-	channels, err := i.config.Store.Channels(ctx)
-	if err != nil {
-		return fmt.Errorf("list channels: %w", err)
+// maintain expires what is due on all channels: one query, whatever their number. rarely also looks for what is old, and for times
+// in the future: the clock may have been ahead, of this machine or of another node.
+func (i *Issuer) maintain(ctx context.Context, rarely bool) error {
+	now := i.now("")
+	latest := now.Add(i.config.MaxAhead())
+	if rarely || now.Before(i.checked) {
+		codes, err := i.config.Store.FutureOTPs(ctx, now)
+		err = errors.Join(err, i.eachOwned(codes, func(code parley.ChannelCode) error {
+			return i.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.CorrectOTPTimes(ctx, code, i.now(code)) })
+		}))
+		if err != nil {
+			return fmt.Errorf("correct times: %w", err)
+		}
 	}
-	for _, c := range channels {
-		if i.config.Owns != nil && !i.config.Owns(c.Code) {
-			delete(expired, c.Code)
+	i.checked = now
+	due, err := i.config.Store.DueOTPs(ctx, latest)
+	err = errors.Join(err, i.eachOwned(slices.Collect(maps.Keys(due)), func(code parley.ChannelCode) error {
+		return i.expire(ctx, code, due[code], i.now(code))
+	}))
+	if err != nil || !rarely || !i.config.ClockTrusted() {
+		return err
+	}
+	old, err := i.config.Store.OldOTPs(ctx, latest.Add(-i.config.Retention))
+	return errors.Join(err, i.eachOwned(old, func(code parley.ChannelCode) error {
+		return i.purge(ctx, code, i.now(code).Add(-i.config.Retention))
+	}))
+}
+
+// eachOwned calls do for those of some channels that this process serves.
+func (i *Issuer) eachOwned(codes []parley.ChannelCode, do func(parley.ChannelCode) error) error {
+	for _, code := range codes {
+		if i.config.Owns != nil && !i.config.Owns(code) {
 			continue
 		}
-		now := i.now(c.Code)
-		if last, seen := expired[c.Code]; !seen || now.Before(last) { // the clock may have been ahead
-			if err := i.config.Store.Tx(ctx, func(tx *store.Tx) error { return tx.CorrectOTPTimes(ctx, c.Code, now) }); err != nil {
-				return fmt.Errorf("correct times of %s: %w", c.Code, err)
-			}
-		}
-		if err := i.expire(ctx, c.Code, expired[c.Code], now); err != nil {
-			return fmt.Errorf("expire codes of %s: %w", c.Code, err)
-		}
-		expired[c.Code] = now // also after the clock was set back
-		if !purge || !i.config.ClockTrusted() {
-			continue
-		}
-		if err := i.purge(ctx, c.Code, now.Add(-i.config.Retention)); err != nil {
-			return fmt.Errorf("purge codes of %s: %w", c.Code, err)
+		if err := do(code); err != nil {
+			return fmt.Errorf("channel %s: %w", code, err)
 		}
 	}
 	return nil
 }
 
-// expire expires codes and links of a channel, and publishes that. Codes that expired before after are done already.
-func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, now time.Time) error {
-	for {
-		if due, err := i.config.Store.OTPsDue(ctx, channel, after, now); err != nil || !due {
-			return err
-		}
+// expire expires codes and links of a channel, and publishes that. The first is due at a time.
+func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, first, now time.Time) error {
+	for more := !now.Before(first); more; {
 		var expired int
 		err := i.config.Store.Tx(ctx, func(tx *store.Tx) error {
-			codes, err := tx.ExpireCodes(ctx, channel, after, now, purgeBatch)
+			codes, err := tx.ExpireCodes(ctx, channel, first.Add(-time.Millisecond), now, purgeBatch)
 			if err != nil {
 				return err
 			}
@@ -161,7 +177,7 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, 
 			if err != nil {
 				return err
 			}
-			expired = len(codes)
+			expired, more = len(codes), max(len(codes), len(links)) == purgeBatch
 			for _, c := range codes {
 				if _, err := publish(ctx, tx, parley.OTPExpired, c.ID, channel, c.Contact, "", now); err != nil {
 					return err
@@ -179,6 +195,7 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, 
 		}
 		i.metrics.finishes[parley.OTPStatusExpired].Add(float64(expired))
 	}
+	return nil
 }
 
 // publish adds an event of a code or a link, with the network's spelling of the contact.

@@ -178,7 +178,7 @@ func TestExpiry(t *testing.T) {
 				time.Sleep(test.after)
 				b.wants(main, ayu, code, test.want, 0)
 				b.wantsEvents(test.event)
-				b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+				b.must(b.maintain(t.Context(), true))
 				b.wantsEvents(test.event) // published once
 			})
 		})
@@ -210,10 +210,9 @@ func TestMaintenance(t *testing.T) {
 		wg.Wait()
 
 		ctx = t.Context()
-		expired := map[parley.ChannelCode]time.Time{}
 		later := func(d time.Duration) {
 			time.Sleep(d)
-			b.must(b.maintain(ctx, expired, true))
+			b.must(b.maintain(ctx, true))
 		}
 		later(time.Hour)
 		b.wantsEvents("otp.expired", "otp.expired", "otp.expired")
@@ -242,7 +241,7 @@ func TestPurgeWaitsForATrustedClock(t *testing.T) {
 		b.code(main, ayu)
 		time.Sleep(48 * time.Hour)
 		for _, trusted = range []bool{false, true} {
-			b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+			b.must(b.maintain(t.Context(), true))
 			if l, err := b.config.Store.Ledger(t.Context(), main, ayu); err != nil || (l.Code.ID == "") != trusted {
 				t.Errorf("with a clock that is trusted (%t): %+v, %v", trusted, l.Code, err)
 			}
@@ -349,14 +348,14 @@ func TestGuessBudgetStopsRequests(t *testing.T) {
 		}
 		b.restart()
 		time.Sleep(time.Hour)
-		b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+		b.must(b.maintain(t.Context(), true))
 		b.wants(main, ayu, "x", parley.OTPStatusLocked, 0)
 		_, _, err := b.request(order(main, ayu))
 		if q := b.limitOf(err); q.Limit != rule.Guesses || !time.Now().Add(q.Wait).Equal(first.Add(24*time.Hour)) {
 			t.Errorf("got %+v", q)
 		}
 		time.Sleep(time.Until(first.Add(24*time.Hour - time.Millisecond)))
-		b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+		b.must(b.maintain(t.Context(), true))
 		if _, _, err = b.request(order(main, ayu)); b.limitOf(err).Wait != time.Millisecond {
 			t.Errorf("got %v", err)
 		}

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -28,10 +29,12 @@ type confirmWriter struct {
 	config  Config
 	onWrite func(seqs []int64)
 
-	wake  chan struct{} // holds one: there is something to write
-	hurry chan struct{} // holds one: flush waits
+	ctx   context.Context // of the worker; it is set before the first confirmation
+	hurry chan struct{}   // holds one: flush waits
+	runs  sync.WaitGroup
 
 	mu             sync.Mutex
+	running        bool            // run runs: while there is something to write
 	seqs           []int64         // added and not handled
 	unwritten      map[int64]bool  // those of them that were not dropped
 	dropped        []int64         // not reported to onWrite yet
@@ -40,8 +43,42 @@ type confirmWriter struct {
 	round          chan struct{}   // closed after the next write
 }
 
+// Unstored are the workers with confirmations that are not stored yet, of all channels. Nil is valid and knows none.
+type Unstored struct {
+	mu  sync.Mutex
+	all map[*confirmWriter]bool
+}
+
+func (u *Unstored) set(c *confirmWriter, unstored bool) {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all == nil {
+		u.all = map[*confirmWriter]bool{}
+	}
+	if unstored {
+		u.all[c] = true
+	} else {
+		delete(u.all, c)
+	}
+}
+
+// Flush returns when all confirmations so far are in the store, or when ctx ends.
+func (u *Unstored) Flush(ctx context.Context) {
+	u.mu.Lock()
+	all := slices.Collect(maps.Keys(u.all))
+	u.mu.Unlock()
+	for _, c := range all {
+		if c.flush(ctx) != nil {
+			return
+		}
+	}
+}
+
 func newConfirmWriter(c Config, onWrite func([]int64)) *confirmWriter {
-	return &confirmWriter{config: c, onWrite: onWrite, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+	return &confirmWriter{config: c, onWrite: onWrite, hurry: make(chan struct{}, 1),
 		round: make(chan struct{}), unwritten: map[int64]bool{}}
 }
 
@@ -56,8 +93,12 @@ func (c *confirmWriter) add(seqs []int64, took []time.Duration) {
 	c.seqs = append(c.seqs, seqs...)
 	c.added += len(seqs)
 	c.took = append(c.took, took...)
+	if !c.running {
+		c.running = true
+		c.config.Unstored.set(c, true)
+		c.runs.Go(c.run)
+	}
 	c.mu.Unlock()
-	wait.Notify(c.wake)
 }
 
 // drop removes messages that the store has advanced beyond SENT. It returns those that it does not have.
@@ -94,22 +135,29 @@ func (c *confirmWriter) flush(ctx context.Context) error {
 	return nil
 }
 
-func (c *confirmWriter) run(ctx context.Context) {
-	for {
-		select {
-		case <-c.wake:
-		case <-ctx.Done():
-			c.write(context.WithoutCancel(ctx))
-			return
-		}
-		c.sleep(ctx, gatherTime)
+func (c *confirmWriter) run() {
+	for more := true; more && c.ctx.Err() == nil; {
+		c.sleep(c.ctx, gatherTime)
 		if c.isUnderLoad() {
-			c.sleep(ctx, gatherTimeLoad-gatherTime)
+			c.sleep(c.ctx, gatherTimeLoad-gatherTime)
 		}
-		for ctx.Err() == nil && !c.write(ctx) {
-			c.sleep(ctx, shortPause)
+		for c.ctx.Err() == nil && !c.write(c.ctx) {
+			c.sleep(c.ctx, shortPause)
 		}
+		c.mu.Lock()
+		if more = len(c.seqs) > 0; !more {
+			c.running = false
+			c.config.Unstored.set(c, false)
+		}
+		c.mu.Unlock()
 	}
+}
+
+// close writes what is left. Nothing may be added meanwhile.
+func (c *confirmWriter) close() {
+	c.runs.Wait()
+	c.write(context.WithoutCancel(c.ctx))
+	c.config.Unstored.set(c, false)
 }
 
 // sleep waits for a time, for a flush or for the end of ctx.

@@ -85,7 +85,9 @@ func (b *bench) start() {
 	worker, done := b.worker, b.done
 	go func() {
 		defer close(done)
-		worker.Run(ctx)
+		worker.Start(ctx, true)
+		<-ctx.Done()
+		worker.Wait()
 	}()
 }
 

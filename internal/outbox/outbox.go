@@ -6,7 +6,8 @@
 //   - At most one burst of a chat is in flight, so its messages keep their order.
 //   - A retry uses the same message id, so the network can recognize a duplicate.
 //   - A failure is durable before anyone hears of it. SENT is written shortly afterwards (confirm_writer.go).
-//   - Only Run touches the chat queues. Other goroutines pass functions to Run, which calls them in order.
+//   - Only run touches the chat queues. Other goroutines pass functions to it, which it calls in order. It runs while there is
+//     something to do: an idle channel costs no goroutine, no timer and no query.
 package outbox
 
 import (
@@ -27,8 +28,6 @@ const (
 	sendTimeout = 60 * time.Second
 	// drainTimeout is how long sends in flight may continue when the worker stops.
 	drainTimeout = 10 * time.Second
-	// sweepEvery is how often the queue is compared with the store, in case an Enqueue was lost.
-	sweepEvery = time.Minute
 	// untrustedClockPause is how soon an untrusted clock is checked again.
 	untrustedClockPause = 10 * time.Second
 	// maxHeldBytes is how much content of queued messages a worker holds in memory.
@@ -50,7 +49,7 @@ type Store interface {
 	Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error)
 }
 
-// Config configures a worker. All fields are required.
+// Config configures a worker. Fields without a default are required.
 type Config struct {
 	Channel parley.ChannelCode
 	Store   Store
@@ -66,6 +65,7 @@ type Config struct {
 	DecryptSecret func(s parley.Secret) (parley.Content, error)
 	// EncryptForResend encrypts a sent message whose channel stores no text; nil: a resend is not possible.
 	EncryptForResend func(m *parley.Message) []byte
+	Unstored         *Unstored // of all workers; nil: nobody asks
 	Log              *slog.Logger
 }
 
@@ -75,15 +75,21 @@ type Worker struct {
 	wake   chan struct{} // holds one notification
 	depth  [parley.Priorities]atomic.Int64
 
+	ctx, sending context.Context // of Start; sends in flight outlive the first
+	stopSending  context.CancelFunc
+	runs         sync.WaitGroup // run
+
 	mu          sync.Mutex
-	input       []func() // called by Run
+	awake       bool     // run runs
+	ended       bool     // it never runs again
+	input       []func() // called by run
 	sender      Sender   // nil while there is no connection
 	connections int      // how many there were
 
-	// Owned by Run.
+	// Owned by run.
 	queues         chatQueues
 	known          map[int64]*entry // by Seq: queued, in flight, or sent and not yet written
-	connection     int              // the number of the connection that Run saw last
+	connection     int              // the number of the connection that run saw last
 	burstsInFlight int
 	lastSend       time.Time // of a message in history, for the pace
 	pausedUntil    time.Time // the network wants nothing of the channel before
@@ -91,13 +97,13 @@ type Worker struct {
 	heldBytes      int
 	accountFrom    int64     // the AccountFrom for which the queue was checked
 	nextExpiry     time.Time // not after the first expiry of the queue; zero: nothing expires
-	nextSweep      time.Time
-	unsure         bool // the store may have messages that were not enqueued: nothing is sent until the queue is read
+	sweepAt        time.Time // when to compare the queue with the store; zero: no need
+	unsure         bool      // the store may have messages that were not enqueued: nothing is sent until the queue is read
 	bursts         sync.WaitGroup
 	confirms       *confirmWriter
 }
 
-// New makes a worker; Run starts it.
+// New makes a worker; Start starts it.
 func New(c Config) *Worker {
 	if c.MaySend == nil {
 		c.MaySend = func() bool { return true }
@@ -138,6 +144,9 @@ func (w *Worker) Enqueue(ms ...*parley.Message) {
 	})
 }
 
+// Sweep makes the worker compare its queue with the store, in case an Enqueue was lost.
+func (w *Worker) Sweep() { w.inRun(func() { w.sweepAt = w.config.Now() }) }
+
 // Reread makes the worker read the queue from the store before it sends anything that is enqueued later. Call it when a message may
 // have been committed although its transaction failed: a later one must not overtake it.
 func (w *Worker) Reread() { w.inRun(func() { w.unsure = true }) }
@@ -169,7 +178,18 @@ func (w *Worker) SetSender(s Sender) {
 }
 
 // Wake makes the worker check again, after settings or a clock changed.
-func (w *Worker) Wake() { wait.Notify(w.wake) }
+func (w *Worker) Wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.ctx == nil || w.ended:
+	case w.awake:
+		wait.Notify(w.wake)
+	default:
+		w.awake = true
+		w.runs.Go(w.run)
+	}
+}
 
 // Flush returns when all confirmations so far are in the store, or when ctx ends.
 func (w *Worker) Flush(ctx context.Context) error { return w.confirms.flush(ctx) }
@@ -201,51 +221,92 @@ func (w *Worker) Ahead(priority parley.Priority) int {
 	return int(n)
 }
 
-// Run sends until ctx ends, then waits for bursts in flight.
-func (w *Worker) Run(ctx context.Context) {
-	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	writing, stopWriter := context.WithCancel(context.WithoutCancel(ctx))
-	var writer sync.WaitGroup
-	writer.Go(func() { w.confirms.run(writing) })
-	defer writer.Wait()
-	defer stopWriter()
+// Start makes the worker send until ctx ends; then call Wait. If the store may have messages of the queue, it reads them before it
+// sends anything.
+func (w *Worker) Start(ctx context.Context, mayBeQueued bool) {
+	w.mu.Lock()
+	w.unsure = mayBeQueued
+	w.ctx = ctx
+	w.sending, w.stopSending = context.WithCancel(context.WithoutCancel(ctx))
+	w.confirms.ctx = ctx
+	idle := !mayBeQueued && len(w.input) == 0
+	w.mu.Unlock()
+	if !idle {
+		w.Wake()
+	}
+}
+
+// Wait waits for bursts in flight, and stores their outcomes. Call it after the context of Start has ended.
+func (w *Worker) Wait() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.runs.Wait()
+	if w.ctx == nil {
+		return
+	}
+	grace := time.AfterFunc(drainTimeout, w.stopSending)
+	w.bursts.Wait()
+	grace.Stop()
+	w.stopSending()
+	w.confirms.close()
+}
+
+func (w *Worker) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for ctx.Err() == nil {
+	for w.ctx.Err() == nil {
 		now := w.config.Now()
 		w.applyInput()
-		w.sweep(ctx, now)
+		w.sweep(w.ctx, now)
 		next := now.Add(shortPause)
 		if !w.unsure && w.config.MaySend() && w.failOldAccount(now) {
 			w.expire(now)
-			w.start(sending, now)
-			next = w.nextWake(now)
+			w.start(w.sending, now)
+			if next = w.nextWake(now); next.IsZero() {
+				if w.rest() {
+					return
+				}
+				continue
+			}
 		}
 		timer.Reset(max(0, next.Sub(now)))
 		select {
-		case <-ctx.Done():
+		case <-w.ctx.Done():
 		case <-w.wake:
 		case <-timer.C:
 		}
 	}
-	grace := time.AfterFunc(drainTimeout, stop)
-	defer grace.Stop()
-	w.bursts.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.awake, w.ended = false, true
 }
 
-// sweep reads messages from the store that the worker does not know: all of them at the start. What was enqueued must be known.
+// rest ends run unless there is input. It reports whether run must return.
+func (w *Worker) rest() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.wake:
+		return false
+	default:
+	}
+	w.awake = len(w.input) > 0
+	return !w.awake
+}
+
+// sweep reads messages from the store that the worker does not know. What was enqueued must be known.
 func (w *Worker) sweep(ctx context.Context, now time.Time) {
-	if now.Before(w.nextSweep) && !w.unsure {
+	if !w.unsure && (w.sweepAt.IsZero() || now.Before(w.sweepAt)) {
 		return
 	}
 	queue, err := w.config.Store.Queue(ctx, w.config.Channel)
 	if err != nil {
 		w.config.Log.Error("read the queue", "channel", w.config.Channel, "error", err)
-		w.nextSweep = now.Add(shortPause)
+		w.sweepAt = now.Add(shortPause)
 		return
 	}
-	w.nextSweep, w.unsure = now.Add(sweepEvery), false
+	w.sweepAt, w.unsure = time.Time{}, false
 	for _, q := range queue {
 		if w.known[q.Seq] == nil {
 			w.depth[q.Priority].Add(1)
@@ -414,17 +475,20 @@ func (w *Worker) requeue(e *entry, o outcome, reconnected bool) {
 	w.insert(e)
 }
 
-func (w *Worker) nextWake(now time.Time) time.Time {
-	next := w.nextSweep
-	if t := w.queues.nextDue(now); !t.IsZero() && t.Before(next) {
-		next = t
+// nextWake is when there is something to do without further input; zero: never. A burst in flight is input when it returns.
+func (w *Worker) nextWake(now time.Time) (next time.Time) {
+	times := []time.Time{w.sweepAt}
+	if len(w.known) > 0 {
+		times = append(times, w.queues.nextDue(now), w.nextExpiry)
+		for _, at := range []time.Time{w.lastSend.Add(w.pace()), w.pausedUntil} {
+			if at.After(now) {
+				times = append(times, at)
+			}
+		}
 	}
-	if !w.nextExpiry.IsZero() && w.nextExpiry.Before(next) {
-		next = w.nextExpiry
-	}
-	for _, t := range []time.Time{w.lastSend.Add(w.pace()), w.pausedUntil} {
-		if t.After(now) && t.Before(next) {
-			next = t
+	for _, at := range times {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
 		}
 	}
 	return next

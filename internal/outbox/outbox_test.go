@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -524,6 +526,41 @@ func TestALaterMessageDoesNotOvertake(t *testing.T) {
 	})
 }
 
+// TestIdleWorkerRests counts goroutines: a channel with nothing to send has none, and the sweep still finds what was never enqueued.
+func TestIdleWorkerRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.connect()
+		b.send(ayu, "one")
+		time.Sleep(time.Minute)
+		b.idle()
+		before := runtime.NumGoroutine()
+		b.tx(func(tx *store.Tx) error {
+			now := time.Now()
+			return tx.AddMessage(t.Context(), &parley.Message{Channel: "demo", Chat: ayu, FromMe: true, Content: parley.Text{Body: "two"},
+				CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)})
+		})
+		time.Sleep(time.Hour)
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one"}) {
+			t.Errorf("got %v", got)
+		}
+		b.worker.Sweep()
+		time.Sleep(time.Minute)
+		b.idle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one", "two"}) {
+			t.Errorf("got %v", got)
+		}
+		if after := runtime.NumGoroutine(); after > before || strings.Contains(stacks(), "outbox.(*Worker).run(") {
+			t.Errorf("%d goroutines, %d before:\n%s", after, before, stacks())
+		}
+	})
+}
+
+func stacks() string {
+	text := make([]byte, 1<<20)
+	return string(text[:runtime.Stack(text, true)])
+}
+
 // TestConfirmationsAreStoredAfterAnOutage has the store fail after the network took a message.
 func TestConfirmationsAreStoredAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -595,7 +632,10 @@ func TestSentAndNotStoredIsNotQueuedAgain(t *testing.T) {
 		m := b.send(ayu, "once")
 		b.store.broken.Store(true)
 		b.connect()
-		time.Sleep(3 * time.Minute) // several sweeps
+		for range 3 {
+			time.Sleep(time.Minute)
+			b.worker.Sweep()
+		}
 		b.idle()
 		if tries := b.net.tries[m.ID]; tries != 1 {
 			t.Errorf("given to the network %d times", tries)

@@ -66,7 +66,7 @@ func (r Reader) chatPage(q parley.ChatQuery, chats string, args ...any) ([]parle
 	if q.Channel != "" {
 		s.and(`channel = `+channelIDFrom(`?`), string(q.Channel))
 	} else {
-		s.and(`+channel IN (SELECT id FROM channel)`) // not of a deleted one; the plus: in the order of the list, not channel by channel
+		s.and(`EXISTS (SELECT 1 FROM channel WHERE channel.id = chat.channel)`) // not of a deleted one
 	}
 	s.after(q.After)
 	return list(r, `SELECT chat.id, chat.last_at, chat.archived, message.position, `+unreadOf+`, `+messageColumns+`

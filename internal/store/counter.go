@@ -321,14 +321,14 @@ func (r Reader) CounterSteps(ctx context.Context, q CounterQuery) (map[int64]map
 // PendingByChannel counts the messages of each channel that wait to be sent, also those of other nodes.
 func (r Reader) PendingByChannel(ctx context.Context) (map[parley.ChannelCode]int, error) {
 	counts := map[parley.ChannelCode]int{}
-	err := each(r.with(ctx), `SELECT code, (SELECT count(*) FROM message WHERE message.channel = channel.id AND status = 0) FROM channel`,
-		nil, func(row scanner) error {
-			var code parley.ChannelCode
-			var n int
-			err := row.Scan(&code, &n)
-			counts[code] = n
-			return err
-		})
+	err := each(r.with(ctx), `SELECT code, n FROM (SELECT channel, count(*) AS n FROM message INDEXED BY message_pending
+		WHERE status = 0 GROUP BY channel) AS pending JOIN channel ON channel.id = pending.channel`, nil, func(row scanner) error {
+		var code parley.ChannelCode
+		var n int
+		err := row.Scan(&code, &n)
+		counts[code] = n
+		return err
+	})
 	return counts, err
 }
 

@@ -80,16 +80,6 @@ func (r Reader) Code(ctx context.Context, id parley.OTPID) (parley.OTPCode, erro
 	return l.Code, err
 }
 
-// OTPsDue reports whether a channel has codes or links to expire.
-func (r Reader) OTPsDue(ctx context.Context, channel parley.ChannelCode, after, now time.Time) (bool, error) {
-	var due int64
-	err := r.with(ctx).row(`SELECT CASE
-		WHEN EXISTS (SELECT 1 FROM otp_code WHERE `+ofChannel+` AND expires_at > $2 AND expires_at <= $3 AND status = 0)
-		OR EXISTS (SELECT 1 FROM otp_link WHERE `+ofChannel+` AND expires_at <= $3 AND status = 0) THEN 1 ELSE 0 END`,
-		[]any{string(channel), millis(after), millis(now)}, &due)
-	return due != 0, err
-}
-
 // PutLedger stores a whole ledger.
 func (t *Tx) PutLedger(_ context.Context, l rule.Ledger) error {
 	c := l.Code

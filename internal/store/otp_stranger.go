@@ -122,7 +122,7 @@ func (t *Tx) CountWrongTry(_ context.Context, code parley.ChannelCode, at time.T
 
 // OTPAlarms lists the alarms of all channels.
 func (r Reader) OTPAlarms(ctx context.Context) ([]parley.OTPAlarm, error) {
-	return list(r.with(ctx), `SELECT code, type, at, until, count FROM otp_alarm JOIN channel ON channel.id = otp_alarm.channel
+	return list(r.with(ctx), `SELECT code, type, at, until, count FROM otp_alarm CROSS JOIN channel WHERE channel.id = otp_alarm.channel
 		ORDER BY code, type`, nil, scanAlarm)
 }
 

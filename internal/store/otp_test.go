@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -197,6 +198,16 @@ var codeTests = map[string]func(*env){
 		elsewhere := newLedger(other, ann)
 		elsewhere.Code.ExpiresAt = start
 		e.putLedgers(used, elsewhere)
+		due, err := e.store.DueOTPs(e.Context(), start.Add(2*time.Minute))
+		e.must(err)
+		e.same("due", due, map[parley.ChannelCode]time.Time{main: start, other: start})
+		future, err := e.store.FutureOTPs(e.Context(), elsewhere.Code.CreatedAt.Add(-time.Second))
+		e.must(err)
+		slices.Sort(future)
+		e.same("of the future", future, []parley.ChannelCode{main, other})
+		future, err = e.store.FutureOTPs(e.Context(), start.Add(time.Hour))
+		e.must(err)
+		e.same("not of the future", len(future), 0)
 		for _, step := range []struct {
 			limit int
 			want  []parley.ContactID
@@ -233,6 +244,11 @@ var codeTests = map[string]func(*env){
 			return n
 		}
 		e.same("too early", purge(start), 0)
+		for before, want := range map[time.Time]int{start: 0, start.Add(time.Hour): 2} {
+			old, err := e.store.OldOTPs(e.Context(), before)
+			e.must(err)
+			e.same("channels with old ones", len(old), want)
+		}
 		e.same("in time", purge(start.Add(time.Hour)), 1)
 		e.same("forgotten", e.ledger(main, bob).Code.ID, parley.OTPID(""))
 		if e.ledger(main, ann).Code.ID == "" || e.ledger(other, bob).Code.ID == "" {

@@ -74,7 +74,7 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 		tx.OnCommit(func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.faults = append(w.faults, f)
+			w.setFaults(append(w.faults, f))
 		})
 		return err
 	})
@@ -97,6 +97,15 @@ func (n *Network) WaitingFaults(channel parley.ChannelCode) int {
 	return 0
 }
 
+// AllWaitingFaults counts the queued faults of all channels.
+func (n *Network) AllWaitingFaults() int { return int(n.faults.Load()) }
+
+// setFaults replaces the queue. It is called with the lock held.
+func (w *world) setFaults(queue []Fault) {
+	w.net.faults.Add(int64(len(queue) - len(w.faults)))
+	w.faults = queue
+}
+
 func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) error {
 	w, err := n.world(ctx, channel)
 	if err != nil {
@@ -106,7 +115,7 @@ func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) e
 		tx.OnCommit(func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.faults = nil
+			w.setFaults(nil)
 		})
 		return tx.Do(`DELETE FROM faults WHERE world = $1`, w.id.Load())
 	})
@@ -130,7 +139,7 @@ func (w *world) nextFault(to parley.ContactID, kind parley.Kind) (Fault, bool) {
 		f.Times--
 		used := *f
 		if f.Times == 0 {
-			w.faults = slices.Delete(w.faults, i, i+1)
+			w.setFaults(slices.Delete(slices.Clone(w.faults), i, i+1))
 		}
 		return used, true
 	}
@@ -153,7 +162,9 @@ func (w *world) loadFaults(c *sqldb.Conn) error {
 		f.To = f.contact.Number()
 		return f, err
 	}, `SELECT id, fault, times, contact, kind, reason FROM faults WHERE world = $1 ORDER BY id`, w.id.Load())
-	w.faults = list
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.setFaults(list)
 	return err
 }
 

@@ -59,6 +59,7 @@ type Network struct {
 	shared bool         // other nodes use the database too
 	seq    atomic.Int64 // the last position that was assigned
 	block  seqBlock
+	faults atomic.Int64 // queued in all worlds
 
 	purger purger
 	mu     sync.Mutex

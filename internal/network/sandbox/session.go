@@ -31,13 +31,19 @@ type session struct {
 
 	ctx    context.Context // ends when the session is closed
 	cancel context.CancelFunc
-	done   sync.WaitGroup // for run
+	runs   sync.WaitGroup
 
 	up        atomic.Bool   // connected
 	groupSlot chan struct{} // holds one while an event of a group is reported
 	phones    phoneCache
 
+	// Owned by run.
+	backlog bool // what happened before the session is still to be found
+	jobs    map[int64]*job
+	saveAt  time.Time // when the cursors of phones may be saved again
+
 	mu          sync.Mutex
+	running     bool // run runs: while there is something to do
 	status      parley.ChannelStatus
 	states      []network.State // changes that are not reported yet, in order
 	reconnectAt time.Time       // when a broken connection is restored; zero: it is not broken
@@ -48,7 +54,7 @@ const loggedOutReason = "The account was logged out of this channel."
 func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel,
-		groupSlot: make(chan struct{}, 1)}
+		groupSlot: make(chan struct{}, 1), backlog: true, jobs: map[int64]*job{}}
 	if !w.session.CompareAndSwap(nil, s) {
 		cancel()
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)
@@ -60,8 +66,33 @@ func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, 
 	} else {
 		s.setStatus(parley.ChannelWorking, "")
 	}
-	s.done.Go(s.run)
 	return s, nil
+}
+
+// wake makes run look for something to do. The notification comes first: see rest.
+func (w *world) wake(how chan struct{}) {
+	wait.Notify(how)
+	if s := w.session.Load(); s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.start()
+	}
+}
+
+// start starts run, unless it runs or the session is closed. It is called with the lock held.
+func (s *session) start() {
+	if !s.running && s.ctx.Err() == nil {
+		s.running = true
+		s.runs.Go(s.run)
+	}
+}
+
+// rest ends run if there is nothing to do, and reports whether it did.
+func (s *session) rest() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = len(s.states) > 0 || len(s.world.now) > 0 || len(s.world.soon) > 0
+	return !s.running
 }
 
 func (s *session) setStatus(status parley.ChannelStatus, reason string) {
@@ -82,6 +113,7 @@ func (s *session) setStatus(status parley.ChannelStatus, reason string) {
 	s.states = append(s.states, state)
 	s.up.Store(status == parley.ChannelWorking)
 	wait.Notify(s.world.now)
+	s.start()
 }
 
 func (s *session) connected() error {
@@ -120,7 +152,8 @@ func (s *session) Close() error {
 	s.cancel()
 	s.up.Store(false)
 	s.mu.Unlock()
-	s.done.Wait()
+	s.runs.Wait()
+	s.saveCursors()
 	s.world.session.CompareAndSwap(s, nil)
 	return nil
 }
@@ -133,33 +166,33 @@ const (
 	lastRetry  = 2 * time.Second
 )
 
+// run reports until there is nothing to do: an idle channel costs no goroutine.
 func (s *session) run() {
-	backlog := true // what happened before the session is still to be found
-	jobs := map[int64]*job{}
-	saveAt := time.Now().Add(saveEvery)
 	for {
 		reconnectAt, open := s.reportStates()
 		if !open {
-			break
+			return
 		}
 		var next time.Time
 		switch {
 		case !s.up.Load():
-		case backlog && !s.scheduleBacklog(): // without it, new receipts could overtake older ones
+		case s.backlog && !s.scheduleBacklog(): // without it, new receipts could overtake older ones
 			next = time.Now().Add(lastRetry)
 		default:
-			backlog = false
-			next = s.runJobs(jobs)
+			s.backlog = false
+			next = s.runJobs(s.jobs)
 		}
-		if unsaved := s.world.hasUnsavedCursors(); unsaved && !time.Now().Before(saveAt) {
+		if unsaved := s.world.hasUnsavedCursors(); unsaved && !time.Now().Before(s.saveAt) {
 			s.saveCursors()
-			saveAt = time.Now().Add(saveEvery)
+			s.saveAt = time.Now().Add(saveEvery)
 		} else if unsaved {
-			next = earlier(next, saveAt)
+			next = earlier(next, s.saveAt)
 		}
-		s.wait(earlier(next, reconnectAt))
+		if next = earlier(next, reconnectAt); next.IsZero() && s.rest() {
+			return
+		}
+		s.wait(next)
 	}
-	s.saveCursors()
 }
 
 // reportStates reports the changes of the connection, in order, until the sink accepted all. It returns when to reconnect,

@@ -13,7 +13,6 @@ import (
 
 	"parley"
 	"parley/internal/store/sqldb"
-	"parley/internal/wait"
 )
 
 // The phones of a new world, which are contacts of its channel.
@@ -70,12 +69,16 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if other, ok := n.worlds[code]; ok {
+				w.clear()
 				w = other
 			}
 			n.worlds[code] = w
 		})
 		return nil
 	})
+	if err != nil {
+		w.clear()
+	}
 	return w, err
 }
 
@@ -139,7 +142,7 @@ func markRemoved(tx *sqldb.Tx, id int64) error {
 func (w *world) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults = nil
+	w.setFaults(nil)
 	for id := range w.waiters {
 		w.endWait(id)
 	}
@@ -170,7 +173,7 @@ func (w *world) arrived(list []delivery) {
 	}
 	w.mu.Unlock()
 	w.net.purger.grew(list)
-	wait.Notify(w.soon)
+	w.wake(w.soon)
 }
 
 // schedule makes the session read from the database what to report about a phone, at once.
@@ -181,7 +184,7 @@ func (w *world) schedule(phone int64, what work) {
 	w.mu.Lock()
 	w.job(phone).require(what)
 	w.mu.Unlock()
-	wait.Notify(w.now)
+	w.wake(w.now)
 }
 
 // job returns what is pending for a phone. The caller holds the lock.
