@@ -184,7 +184,7 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (any, error) 
 		if err != nil {
 			return nil, err
 		}
-		s.config.Callbacks.Reload()
+		s.config.Callbacks.Reload(q.Webhook)
 		r.accepted, more = true, n == batch
 		replayed += n
 	}

@@ -84,7 +84,7 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(w.ID), after: auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusCreated, ok(before, wire.NewWebhook{Webhook: toWebhook(w)})))
 	})
-	s.config.Callbacks.Reload()
+	s.config.Callbacks.Reload(w.ID)
 	return ok("Webhook created", wire.NewWebhook{Webhook: toWebhook(w), Secret: secret}), err
 }
 
@@ -149,7 +149,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.auditTx(ctx, tx, change{string(w.ID), before, auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
-	s.config.Callbacks.Reload()
+	s.config.Callbacks.Reload(r.webhookID())
 	return changed, notFoundAs(err, errNoWebhook)
 }
 
@@ -165,7 +165,7 @@ func (s *server) deleteWebhook(ctx context.Context, r *request) (any, error) {
 		return errors.Join(tx.DeleteWebhook(ctx, w.ID), r.auditTx(ctx, tx, change{object: string(w.ID), before: auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusOK, deleted))
 	})
-	s.config.Callbacks.Reload()
+	s.config.Callbacks.Reload(r.webhookID())
 	return deleted, notFoundAs(err, errNoWebhook)
 }
 

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"parley"
@@ -117,7 +119,7 @@ func (s *server) joinCluster(ctx context.Context) error {
 		Database: s.cfg.Database, URL: s.nodeURL, Version: s.cfg.Version, Keys: keyPrints(keyring), Log: s.log, Metrics: s.metrics,
 		Joined:   func(int64) { wait.Notify(s.joined) },
 		Acquired: s.channelsChanged,
-		Changed:  func() { wait.Notify(s.changed) },
+		Changed:  s.noteChanges,
 		Stop:     s.stopReleased,
 		Fail:     s.fail,
 	})
@@ -205,10 +207,62 @@ func (s *server) examineShared(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{doctor.NotShared(apart)}
 }
 
-// readChanges reads what other nodes changed.
+// pendingChanges are changes that were noted and not read.
+type pendingChanges struct {
+	mu  sync.Mutex
+	all cluster.Changes
+}
+
+func (p *pendingChanges) add(c cluster.Changes) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all.Add(c)
+}
+
+func (p *pendingChanges) take() (all cluster.Changes) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all, p.all = p.all, all
+	return all
+}
+
+// noteChanges notes what nodes changed, for readChanges. Revoked tokens are refused at once: nothing else may delay that.
+func (s *server) noteChanges(c cluster.Changes) {
+	if !s.partsOpen.Load() {
+		return // the parts read everything when they start
+	}
+	s.data.Tokens.Forget(func(t parley.Token) bool {
+		return c.All || c.Keys || slices.Contains(c.Tokens, t.ID) || t.Channel != "" && slices.Contains(c.Channels, t.Channel)
+	})
+	s.changes.add(c)
+	wait.Notify(s.changed)
+}
+
+// readChanges reads what nodes changed.
 func (s *server) readChanges(ctx context.Context) {
-	if err := s.channelsChanged(ctx); err != nil && ctx.Err() == nil {
+	c := s.changes.take()
+	codes := c.Channels
+	for _, code := range c.Statuses { // those of this node are in memory
+		if code != "" && !s.cluster.Owns(string(code)) {
+			codes = append(codes, code)
+		}
+	}
+	var err error
+	if c.All || c.Keys {
+		err = s.data.Tokens.Refresh(ctx)
+	}
+	if !c.All && len(c.Webhooks) > 0 {
+		s.callback.Reload(c.Webhooks...)
+	}
+	if c.All {
+		s.callback.Reload()
+		err = errors.Join(err, s.gateway.Refresh(context.WithoutCancel(ctx)))
+	} else if len(codes) > 0 {
+		err = errors.Join(err, s.gateway.Refresh(context.WithoutCancel(ctx), codes...))
+	}
+	if err != nil && ctx.Err() == nil {
 		s.log.Error("read what other nodes changed", "error", err)
+		s.changes.add(c)
 		time.AfterFunc(time.Second, func() { wait.Notify(s.changed) })
 	}
 }
@@ -219,7 +273,7 @@ func (s *server) channelsChanged(ctx context.Context) error {
 		return nil
 	}
 	s.callback.Reload()
-	return errors.Join(s.data.Tokens.Refresh(ctx), s.gateway.Refresh(context.WithoutCancel(ctx)))
+	return s.gateway.Refresh(context.WithoutCancel(ctx))
 }
 
 // stopReleased stops everything of shards that this node no longer owns.
@@ -257,6 +311,8 @@ func (s *server) checkNodeReady() error {
 		return parley.Errorf(parley.Unavailable, "The node is drained.")
 	case s.node.Remaining() < 2*time.Second:
 		return parley.Errorf(parley.Unavailable, "The node could not renew its membership of the cluster.")
+	case !s.node.Serves():
+		return parley.Errorf(parley.Unavailable, "The node serves no channels yet.")
 	case offset > doctor.MaxNodeClock:
 		return parley.Errorf(parley.Unavailable, "The clock of this machine is %s off from the database's.", offset.Round(time.Second))
 	}

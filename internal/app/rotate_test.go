@@ -337,7 +337,7 @@ func TestPostgresRotation(t *testing.T) {
 	// A node of each moment: what it knows of the file.
 	node := func(k *encrypt.Keyring) *cluster.Cluster {
 		n := cluster.New(cluster.Config{Database: c.Database, Version: "test", Keys: keyPrints(k), Log: quiet,
-			Changed: func() {}, Fail: func(error) {},
+			Changed: func(cluster.Changes) {}, Fail: func(error) {},
 			Acquired: func(context.Context) error { return nil }, Stop: func(context.Context) error { return nil }})
 		db, err := store.OpenAs(ctx, c.Database, n.Member())
 		if err == nil {

@@ -10,42 +10,66 @@ import (
 )
 
 func (e *Engine) readEndpoints(ctx context.Context, now time.Time) {
-	if !e.reload && (!e.reading.failing || now.Before(e.readAt.Add(storeErrorPause))) {
+	if !e.reload && len(e.changed) == 0 || e.reading.failing && now.Before(e.readAt.Add(storeErrorPause)) {
 		return
 	}
-	e.reload, e.readAt = false, now
+	e.readAt = now
 	if err := e.updateEndpoints(ctx, now); ctx.Err() == nil {
 		e.reading.report(e.config.Log, err, "deliveries cannot be read: webhooks and callbacks wait", "deliveries can be read again")
+		if err == nil {
+			e.reload = false
+			clear(e.changed)
+		}
 	}
 }
 
+// updateEndpoints reads all webhooks and callbacks, or the webhooks that changed. Those that wait for nothing are not asked again.
 func (e *Engine) updateEndpoints(ctx context.Context, now time.Time) error {
+	if !e.reload {
+		for id := range e.changed {
+			w, err := e.config.Store.Webhook(ctx, id)
+			if err != nil && !errors.Is(err, parley.ErrNotFound) {
+				return err
+			}
+			if err == nil && e.config.owns(string(id)) {
+				e.updateWebhook(parley.Endpoint(id), w)
+			} else if ep := e.endpoints[parley.Endpoint(id)]; ep != nil {
+				e.drop(ep)
+			}
+		}
+		return nil
+	}
 	webhooks, err := e.config.Store.Webhooks(ctx)
 	if err != nil {
 		return err
 	}
-	callbacks, _, err := e.config.Store.CallbackEndpoints(ctx, 0)
+	waiting, err := e.config.Store.WaitingEndpoints(ctx)
 	if err != nil {
 		return err
 	}
-	exists := map[parley.WebhookID]bool{}
+	exists := map[parley.Endpoint]bool{}
 	for _, w := range webhooks {
 		if !e.config.owns(string(w.ID)) {
 			continue
 		}
-		exists[w.ID] = true
+		exists[parley.Endpoint(w.ID)] = true
 		e.updateWebhook(parley.Endpoint(w.ID), w)
+		e.endpoints[parley.Endpoint(w.ID)].mayBeDue = false
 	}
-	e.callbacksWait(callbacks, now)
+	e.deliveriesWait(waiting, now)
 	for key, ep := range e.endpoints {
-		if ep.isWebhook() && !exists[ep.webhook.ID] || !e.config.owns(string(key)) {
-			ep.off = true
-			ep.dropReady()
-			delete(e.endpoints, key)
-			delete(e.active, ep)
+		if ep.isWebhook() && !exists[key] || !e.config.owns(string(key)) {
+			e.drop(ep)
 		}
 	}
 	return nil
+}
+
+func (e *Engine) drop(ep *endpoint) {
+	ep.off = true
+	ep.dropReady()
+	delete(e.endpoints, ep.key)
+	delete(e.active, ep)
 }
 
 func (e *Engine) updateWebhook(key parley.Endpoint, w parley.Webhook) {

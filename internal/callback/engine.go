@@ -57,10 +57,12 @@ type Store interface {
 	Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error)
 	EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error)
 	Webhooks(ctx context.Context) ([]parley.Webhook, error)
+	Webhook(ctx context.Context, id parley.WebhookID) (parley.Webhook, error)
 	DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error)
 	NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error)
 	OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error)
-	CallbackEndpoints(ctx context.Context, after int64) ([]store.CallbackEndpoint, int64, error)
+	CallbackEndpoints(ctx context.Context, after int64) ([]store.WaitingEndpoint, int64, error)
+	WaitingEndpoints(ctx context.Context) ([]store.WaitingEndpoint, error)
 	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
 }
 
@@ -99,7 +101,8 @@ type Engine struct {
 	input []func(now time.Time) // called by Run
 
 	// Owned by Run.
-	reload    bool // webhooks have changed, or deliveries were replayed
+	reload    bool                      // everything is read again
+	changed   map[parley.WebhookID]bool // or only these webhooks are
 	endpoints map[parley.Endpoint]*endpoint
 	active    map[*endpoint]bool // may have something to send now
 	busy      map[*endpoint]bool // have attempts in flight
@@ -118,7 +121,8 @@ func New(c Config) *Engine {
 		c.Callers = c.Client
 	}
 	e := &Engine{config: c, Secrets: c.Secrets, wake: make(chan struct{}, 1), endpoints: map[parley.Endpoint]*endpoint{},
-		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true, metrics: newMetrics(c.Metrics, c.Store)}
+		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true, changed: map[parley.WebhookID]bool{},
+		metrics: newMetrics(c.Metrics, c.Store)}
 	e.planner = newPlanner(c, e.notify)
 	e.results = &resultWriter{config: c, onStore: e.resultsStored, wake: make(chan struct{}, 1)}
 	return e
@@ -141,10 +145,20 @@ func (e *Engine) applyInput(now time.Time) {
 	}
 }
 
-// Reload makes the engine read the store at once, after webhooks changed or deliveries were replayed.
-func (e *Engine) Reload() {
-	e.planner.Wake()
-	e.inRun(func(time.Time) { e.reload = true })
+// Reload makes the engine read the store at once, after webhooks changed or deliveries were replayed: some webhooks, or without an id
+// everything.
+func (e *Engine) Reload(ids ...parley.WebhookID) {
+	all := len(ids) == 0 || slices.Contains(ids, "")
+	if all {
+		ids = nil
+	}
+	e.planner.Wake(ids...)
+	e.inRun(func(time.Time) {
+		e.reload = e.reload || all
+		for _, id := range ids {
+			e.changed[id] = true
+		}
+	})
 }
 
 // Run delivers until ctx ends, then waits a little for attempts in flight.
@@ -197,14 +211,16 @@ func (e *Engine) notify(endpoints []parley.Endpoint) {
 	}
 	e.inRun(func(time.Time) {
 		for _, key := range endpoints {
-			if e.endpoints[key] == nil && strings.HasPrefix(string(key), "whk_") {
-				e.reload = true // a new webhook
+			if e.endpoints[key] == nil && isWebhook(key) {
+				e.changed[parley.WebhookID(key)] = true // a new one
 			} else {
 				e.endpoint(key).mayBeDue = true
 			}
 		}
 	})
 }
+
+func isWebhook(key parley.Endpoint) bool { return strings.HasPrefix(string(key), "whk_") }
 
 // findCallbacks notifies the dispatcher of callbacks. Each is stored together with its event, so those of later events are new.
 func (e *Engine) findCallbacks(ctx context.Context) {
@@ -215,7 +231,7 @@ func (e *Engine) findCallbacks(ctx context.Context) {
 		if err == nil { // the dispatcher logs store errors
 			last = reached
 			if len(found) > 0 {
-				e.inRun(func(now time.Time) { e.callbacksWait(found, now) })
+				e.inRun(func(now time.Time) { e.deliveriesWait(found, now) })
 			}
 		}
 		wait.Sleep(ctx, findPause)
@@ -226,10 +242,10 @@ func (e *Engine) findCallbacks(ctx context.Context) {
 	}
 }
 
-// callbacksWait makes the dispatcher look for callbacks when they are due.
-func (e *Engine) callbacksWait(found []store.CallbackEndpoint, now time.Time) {
+// deliveriesWait makes the dispatcher look for deliveries when they are due.
+func (e *Engine) deliveriesWait(found []store.WaitingEndpoint, now time.Time) {
 	for _, f := range found {
-		if !e.config.owns(string(f.Endpoint)) {
+		if !e.config.owns(string(f.Endpoint)) || e.endpoints[f.Endpoint] == nil && isWebhook(f.Endpoint) {
 			continue
 		}
 		ep := e.endpoint(f.Endpoint)
@@ -242,12 +258,12 @@ func (e *Engine) callbacksWait(found []store.CallbackEndpoint, now time.Time) {
 }
 
 func (e *Engine) resultsStored(results []result) {
-	disabled := slices.ContainsFunc(results, func(r result) bool { return r.disable != "" })
-	if disabled {
-		e.planner.Wake()
+	for _, r := range results {
+		if r.disable != "" {
+			e.Reload(r.webhook.ID)
+		}
 	}
 	e.inRun(func(time.Time) {
-		e.reload = e.reload || disabled
 		for _, r := range results {
 			if ep := e.endpoints[r.endpoint]; ep != nil {
 				delete(ep.known, r.delivery.ID)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"parley"
@@ -30,7 +30,10 @@ type planner struct {
 	notify func([]parley.Endpoint) // the dispatcher
 	wake   chan struct{}
 
-	stale   atomic.Bool // the webhooks may have changed
+	mu      sync.Mutex
+	stale   bool                      // all webhooks may have changed
+	changed map[parley.WebhookID]bool // these may have
+
 	hooks   map[parley.WebhookID]*hook
 	reading outage
 	full    bool // some webhook has maxWaiting deliveries
@@ -47,14 +50,18 @@ type hook struct {
 }
 
 func newPlanner(c Config, notify func([]parley.Endpoint)) *planner {
-	p := &planner{config: c, notify: notify, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}}
-	p.stale.Store(true)
-	return p
+	return &planner{config: c, notify: notify, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}, stale: true,
+		changed: map[parley.WebhookID]bool{}}
 }
 
-// Wake makes the planner read the webhooks again.
-func (p *planner) Wake() {
-	p.stale.Store(true)
+// Wake makes the planner read webhooks again: some, or without an id all.
+func (p *planner) Wake(ids ...parley.WebhookID) {
+	p.mu.Lock()
+	p.stale = p.stale || len(ids) == 0
+	for _, id := range ids {
+		p.changed[id] = true
+	}
+	p.mu.Unlock()
 	wait.Notify(p.wake)
 }
 
@@ -126,30 +133,58 @@ func lastTurn(group []*hook) int {
 	return slices.MinFunc(group, func(a, b *hook) int { return cmp.Compare(a.turn, b.turn) }).turn
 }
 
-func (p *planner) read(ctx context.Context) error {
-	if !p.stale.Swap(false) {
+// read reads the webhooks that may have changed.
+func (p *planner) read(ctx context.Context) (err error) {
+	p.mu.Lock()
+	stale, changed := p.stale, slices.Collect(maps.Keys(p.changed))
+	p.stale = false
+	clear(p.changed)
+	p.mu.Unlock()
+	if !stale && len(changed) == 0 {
 		return nil
 	}
-	webhooks, err := p.config.Store.Webhooks(ctx)
-	if err != nil {
-		p.stale.Store(true)
-		return err
+	defer func() {
+		if err != nil && stale {
+			p.Wake()
+		} else if err != nil {
+			p.Wake(changed...)
+		}
+	}()
+	var webhooks []parley.Webhook
+	if stale {
+		if webhooks, err = p.config.Store.Webhooks(ctx); err != nil {
+			return err
+		}
 	}
-	hooks := make(map[parley.WebhookID]*hook, len(webhooks))
+	for _, id := range changed {
+		w, err := p.config.Store.Webhook(ctx, id)
+		switch {
+		case err == nil:
+			webhooks = append(webhooks, w)
+		case !errors.Is(err, parley.ErrNotFound):
+			return err
+		}
+	}
+	before := p.hooks
+	if stale {
+		p.hooks = make(map[parley.WebhookID]*hook, len(webhooks))
+	} else {
+		before = maps.Clone(p.hooks)
+		maps.DeleteFunc(p.hooks, func(id parley.WebhookID, _ *hook) bool { return slices.Contains(changed, id) })
+	}
 	var found []parley.Endpoint
 	for _, w := range webhooks {
 		if !p.config.owns(string(w.ID)) {
 			continue
 		}
 		h := &hook{Webhook: w, stored: w.Cursor, waiting: maxWaiting} // to be counted
-		if old := p.hooks[w.ID]; old != nil {
+		if old := before[w.ID]; old != nil {
 			h.Cursor, h.turn = max(w.Cursor, old.Cursor), old.turn
 		} else {
 			found = append(found, parley.Endpoint(w.ID))
 		}
-		hooks[w.ID] = h
+		p.hooks[w.ID] = h
 	}
-	p.hooks = hooks
 	p.notify(found) // another node may have planned deliveries up to the cursor that was read here
 	return nil
 }

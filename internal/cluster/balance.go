@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,27 +45,40 @@ func (c *Cluster) rebalance(ctx context.Context, conn *pgx.Conn) error {
 		return c.storeRelease(ctx, left)
 	}
 	mine := c.ownedShards()
-	if excess := len(mine) - c.share(); excess > 0 {
-		return c.release(ctx, mine[:min(excess, releaseAtOnce)])
+	if excess := len(mine) - c.share(); excess > 0 { // the highest: that which makes a node lead moves last
+		return c.release(ctx, mine[len(mine)-min(excess, releaseAtOnce):])
 	}
-	return c.acquire(ctx, conn)
+	return errors.Join(c.acquire(ctx, conn), c.startOwned(ctx))
 }
 
-// share is how many shards this node should have.
+// share is how many shards this node should have: as many as the others, and the oldest ones take one of the rest each.
 func (c *Cluster) share() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.draining {
 		return 0
 	}
-	serving := 0
+	id := c.id.Load()
+	serving, older := 1, 0
 	for _, n := range c.nodes {
-		if !n.Draining {
-			serving++
+		if n.Draining || n.ID == id {
+			continue
+		}
+		serving++
+		if n.ID < id {
+			older++
 		}
 	}
-	serving = max(serving, 1)
-	return (Shards + serving - 1) / serving
+	return shareOf(older, serving)
+}
+
+// shareOf is how many shards the node at a place among those that serve should have.
+func shareOf(place, serving int) int {
+	share := Shards / serving
+	if place < Shards%serving {
+		share++
+	}
+	return share
 }
 
 // acquire takes free shards up to the own share.
@@ -91,16 +106,32 @@ func (c *Cluster) acquire(ctx context.Context, conn *pgx.Conn) error {
 		for _, shard := range got {
 			c.owned[shard], c.owners[shard] = true, id
 		}
+		c.acquiredAt = time.Now()
 	}
 	c.mu.Unlock()
 	c.config.Log.Info("acquired shards", "node", id, "shards", len(got))
 	wait.Notify(c.announce)
-	err = c.config.Acquired(ctx)
+	return nil
+}
+
+// startOwned starts everything of shards that are owned and were not started yet, or not wholly.
+func (c *Cluster) startOwned(ctx context.Context) error {
+	c.mu.RLock()
+	owned, done := c.owned, c.owned == c.ready
+	c.mu.RUnlock()
+	if done {
+		return nil
+	}
+	if err := c.config.Acquired(ctx); err != nil {
+		return fmt.Errorf("start what was acquired: %w", err)
+	}
 	c.mu.Lock()
-	c.ready = c.owned
+	for i := range owned {
+		c.ready[i] = owned[i] && c.owned[i] // some may have been lost meanwhile
+	}
 	c.mu.Unlock()
 	c.wakeWaiters()
-	return err
+	return nil
 }
 
 // wakeWaiters wakes those who wait for the owner of a shard.

@@ -48,15 +48,16 @@ func (c *Cluster) beats(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-c.lost:
-			if !c.rejoin(ctx) {
+		case was := <-c.lost:
+			if !c.rejoin(ctx, was) {
 				return
 			}
 		}
 	}
 }
 
-// beat renews the membership, reads who owns what, and removes nodes that do not renew theirs.
+// beat renews the membership, and removes nodes that do not renew theirs. Who owns what is read elsewhere: a slow read must not cost
+// the membership.
 func (c *Cluster) beat(ctx context.Context) error {
 	if err := c.connect(ctx); err != nil {
 		return err
@@ -90,9 +91,6 @@ func (c *Cluster) beat(ctx context.Context) error {
 	steady := time.Since(c.beating) >= lease
 	c.offset = began.Add(time.Since(began) / 2).Sub(now)
 	c.mu.Unlock()
-	if err := c.read(ctx, c.conn); err != nil {
-		return err
-	}
 	if steady {
 		return c.reap(ctx)
 	}
@@ -110,11 +108,14 @@ func (c *Cluster) call(ctx context.Context, conn *pgx.Conn, do func(context.Cont
 	return err
 }
 
-// read reads the nodes, who owns what, and what other nodes changed.
+// read reads the nodes, who owns what, and what other nodes changed. Each of its statements reads only what is new, or little.
 func (c *Cluster) read(ctx context.Context, conn *pgx.Conn) error {
+	c.reading.Lock()
+	defer c.reading.Unlock()
 	nodes := map[int64]Node{}
 	var owners [Shards]int64
-	var revision, states, last int64
+	changes := Changes{revision: c.revision, state: c.state}
+	last, began := int64(0), time.Now()
 	err := c.call(ctx, conn, func(ctx context.Context) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`SELECT id, url, version, draining, started_at, expires_at FROM node`).Query(func(rows pgx.Rows) error {
@@ -137,9 +138,8 @@ func (c *Cluster) read(ctx context.Context, conn *pgx.Conn) error {
 			}
 			return rows.Err()
 		})
-		batch.Queue(`SELECT (SELECT counter FROM revision), coalesce((SELECT max(seq) FROM channel_state), 0),
-			coalesce((SELECT max(seq) FROM event), 0)`).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&revision, &states, &last) })
+		batch.Queue(`SELECT coalesce(max(seq), 0) FROM event`).QueryRow(func(row pgx.Row) error { return row.Scan(&last) })
+		changes.queue(batch)
 		return conn.SendBatch(ctx, batch).Close()
 	})
 	if err != nil {
@@ -148,18 +148,37 @@ func (c *Cluster) read(ctx context.Context, conn *pgx.Conn) error {
 	c.mu.Lock()
 	c.nodes, c.owners = nodes, owners
 	c.draining = c.draining || nodes[c.id.Load()].Draining
-	changed := revision != c.revision || states != c.states
 	added := last != c.last
-	c.revision, c.states, c.last = revision, states, last
+	c.last = last
+	stolen := c.findStolen(began)
 	c.mu.Unlock()
 	c.wakeWaiters()
 	if added {
 		c.store.NotifyEvents()
 	}
-	if changed {
-		c.config.Changed()
+	if c.revision, c.state = changes.revision, changes.state; changes.any() {
+		c.config.Changed(changes)
+	}
+	if stolen { // a failover of PostgreSQL may have lost what was committed: begin again with what is stored
+		c.config.Log.Error("this node serves shards that are not stored as its own", "node", c.id.Load())
+		c.fenced(c.id.Load())
 	}
 	return nil
+}
+
+// findStolen reports whether this node serves a shard that is not stored as its own, by two readings in a row that began after it was
+// acquired. It is called with the lock held.
+func (c *Cluster) findStolen(began time.Time) (stolen bool) {
+	id := c.id.Load()
+	for i := range c.owned {
+		if !c.owned[i] || c.owners[i] == id || id == 0 || began.Before(c.acquiredAt) {
+			c.doubted[i] = false
+			continue
+		}
+		stolen = stolen || c.doubted[i]
+		c.doubted[i] = true
+	}
+	return stolen
 }
 
 // reap removes nodes that did not renew their membership. Their sessions are ended first, because a transaction that got
@@ -177,7 +196,7 @@ func (c *Cluster) reap(ctx context.Context) error {
 	for _, id := range expired {
 		err = errors.Join(err, c.call(ctx, c.conn, func(ctx context.Context) error {
 			_, err := c.conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-				WHERE application_name = $1 AND datname = current_database() AND pid <> pg_backend_pid()`, sqldb.SessionName(id))
+				WHERE application_name = `+sqldb.SessionName("$1")+` AND datname = current_database() AND pid <> pg_backend_pid()`, id)
 			return err
 		}))
 		err = errors.Join(err, c.call(ctx, c.conn, func(ctx context.Context) error {
@@ -200,7 +219,7 @@ func (c *Cluster) fenced(id int64) {
 	}
 	c.metrics.fenced.Inc()
 	c.config.Log.Error("another node took over: this one did not renew its membership in time", "node", id)
-	wait.Notify(c.lost)
+	c.lost <- id
 }
 
 // stopLimit is how long stopping everything may take before the process must end.
@@ -208,7 +227,7 @@ const stopLimit = 30 * time.Second
 
 // rejoin stops everything, then joins under a new id. Before everything has stopped, something of the earlier membership could
 // write under the new id.
-func (c *Cluster) rejoin(ctx context.Context) bool {
+func (c *Cluster) rejoin(ctx context.Context, was int64) bool {
 	c.mu.Lock()
 	c.owned, c.ready = [Shards]bool{}, [Shards]bool{}
 	c.until = time.Time{}
@@ -216,12 +235,21 @@ func (c *Cluster) rejoin(ctx context.Context) bool {
 	stopping, cancel := context.WithTimeout(ctx, stopLimit)
 	err := c.config.Stop(stopping)
 	cancel()
+	if c.leaving.Load() {
+		return false
+	}
 	if err != nil {
 		c.config.Fail(fmt.Errorf("channels could not be stopped after another node took over: %w", err))
 		return false
 	}
 	for {
 		err := c.connect(ctx)
+		if err == nil { // usually another node has done that
+			err = c.call(ctx, c.conn, func(ctx context.Context) error {
+				_, err := c.conn.Exec(ctx, `DELETE FROM node WHERE id = $1`, was)
+				return err
+			})
+		}
 		if err == nil {
 			err = c.insert(ctx)
 		}

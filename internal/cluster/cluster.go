@@ -108,8 +108,8 @@ type Config struct {
 	Acquired func(ctx context.Context) error
 	// Joined is called with the id of this node each time it becomes a member. It must not block.
 	Joined func(id int64)
-	// Changed is called when another node changed channels, tokens or webhooks. It must not block.
-	Changed func()
+	// Changed is called when a node changed channels, tokens or webhooks. It must not block.
+	Changed func(Changes)
 	// Stop stops everything of shards that this node no longer owns, and returns when nothing of them can be written any
 	// more. An error means that this is not certain.
 	Stop func(ctx context.Context) error
@@ -124,7 +124,8 @@ type Cluster struct {
 	metrics *metrics
 
 	id       atomic.Int64 // 0: not a member now
-	lost     chan struct{}
+	leaving  atomic.Bool
+	lost     chan int64 // the id that was lost
 	balance  chan struct{}
 	announce chan struct{}
 	events   chan struct{} // events to announce
@@ -139,24 +140,27 @@ type Cluster struct {
 
 	moving sync.Mutex // held while shards are acquired or released
 
-	mu       sync.RWMutex
-	owned    [Shards]bool // stored as this node's
-	ready    [Shards]bool // owned and started
-	owners   [Shards]int64
-	nodes    map[int64]Node
-	changed  chan struct{} // closed when owned, owners or nodes change
-	until    time.Time     // when the lease ends
-	beating  time.Time     // since when all beats succeeded; zero: the last one failed
-	offset   time.Duration // how far the clock of this machine is ahead of the database's
-	draining bool
-	revision int64
-	states   int64
-	last     int64 // event
+	reading         sync.Mutex // held while the state is read
+	revision, state int64      // up to where changes and statuses were read
+
+	mu         sync.RWMutex
+	owned      [Shards]bool // stored as this node's
+	ready      [Shards]bool // owned and started
+	doubted    [Shards]bool // owned, and the last reading says that it is not
+	acquiredAt time.Time    // when shards were last acquired
+	owners     [Shards]int64
+	nodes      map[int64]Node
+	changed    chan struct{} // closed when owned, owners or nodes change
+	until      time.Time     // when the lease ends
+	beating    time.Time     // since when all beats succeeded; zero: the last one failed
+	offset     time.Duration // how far the clock of this machine is ahead of the database's
+	draining   bool
+	last       int64 // event
 }
 
 // New makes a node that has not joined. Member is what the databases need to be opened.
 func New(c Config) *Cluster {
-	return &Cluster{config: c, lost: make(chan struct{}, 1), balance: make(chan struct{}, 1), announce: make(chan struct{}, 1),
+	return &Cluster{config: c, lost: make(chan int64, 1), balance: make(chan struct{}, 1), announce: make(chan struct{}, 1),
 		events: make(chan struct{}, 1), changes: make(chan struct{}, 1), nodes: map[int64]Node{}, changed: make(chan struct{})}
 }
 
@@ -179,6 +183,9 @@ func (c *Cluster) Join(ctx context.Context, db *store.DB) error {
 	}
 	c.channel = "parley_" + schema
 	if err := c.checkKey(ctx); err != nil {
+		return err
+	}
+	if err := c.conn.QueryRow(ctx, newestChanges).Scan(&c.revision, &c.state); err != nil {
 		return err
 	}
 	db.Watch(func() { wait.Notify(c.events) }, func() { wait.Notify(c.changes) },
@@ -266,6 +273,9 @@ func (c *Cluster) Start(ctx context.Context) error {
 	if err == nil {
 		err = c.acquire(ctx, conn)
 	}
+	if err == nil {
+		err = c.startOwned(ctx)
+	}
 	if err != nil {
 		conn.Close(ctx)
 		return err
@@ -326,6 +336,7 @@ func (c *Cluster) Leave(ctx context.Context) error {
 		return nil
 	}
 	c.moving.Lock()
+	c.leaving.Store(true) // from now on it does not join again
 	err := c.release(ctx, c.ownedShards())
 	c.moving.Unlock()
 	c.stop()
@@ -360,6 +371,13 @@ func (c *Cluster) ownsShard(shard int) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.owned[shard]
+}
+
+// Serves reports whether this node serves any shard.
+func (c *Cluster) Serves() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.ready != [Shards]bool{}
 }
 
 func (c *Cluster) ownedShards() (shards []int64) {

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"parley"
 	"parley/internal/cluster"
@@ -22,7 +26,10 @@ type node struct {
 	db *store.DB
 
 	mu      sync.Mutex
-	stopped int // how often everything was stopped
+	changes cluster.Changes
+	started int   // how often everything was to be started
+	broken  error // starting fails
+	stopped int   // how often everything was stopped
 	failed  error
 	hang    bool // stopping fails
 }
@@ -44,9 +51,18 @@ func joinAt(t *testing.T, address, url string) *node {
 	n := &node{}
 	n.Cluster = cluster.New(cluster.Config{
 		Database: address, URL: url, Version: "test", Keys: [][]byte{[]byte("print")},
-		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Changed:  func() {},
-		Acquired: func(context.Context) error { return nil },
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Changed: func(c cluster.Changes) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.changes.Add(c)
+		},
+		Acquired: func(context.Context) error {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.started++
+			return n.broken
+		},
 		Stop: func(context.Context) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -128,6 +144,11 @@ func TestCluster(t *testing.T) {
 		}
 	})
 	t.Run("an address belongs to one node", func(t *testing.T) { testAddress(t, server.Schema(t)) })
+	t.Run("a start that failed is tried again", func(t *testing.T) { testStartAgain(t, server.Schema(t)) })
+	t.Run("a node that serves what is not its own begins again", func(t *testing.T) { testStolen(t, server) })
+	t.Run("changes say what changed", func(t *testing.T) { testChanges(t, server.Schema(t)) })
+	t.Run("a slow read costs nobody the membership", func(t *testing.T) { testSlowRead(t, server) })
+	t.Run("nodes of other installations keep their sessions", func(t *testing.T) { testNames(t, server) })
 	t.Run("events of other nodes wake waiters", func(t *testing.T) {
 		address := server.Schema(t)
 		a, b := join(t, address), join(t, address)
@@ -282,5 +303,145 @@ func testAddress(t *testing.T, address string) {
 	again := joinAt(t, address, url)
 	if err := again.Start(t.Context()); err != nil {
 		t.Errorf("a node that starts again with the address of its predecessor: %v", err)
+	}
+}
+
+// testStartAgain has the first start of acquired shards fail.
+func testStartAgain(t *testing.T, address string) {
+	a := join(t, address)
+	b := joinAt(t, address, fmt.Sprintf("https://127.0.0.1:%d", ports.Add(1)))
+	b.broken = errors.New("the database does not answer")
+	if err := b.Start(t.Context()); err != nil && !errors.Is(err, b.broken) {
+		t.Fatal(err)
+	}
+	eventually(t, "it tried", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return owned(b) == 64 && b.started > 1
+	})
+	if b.Serves() {
+		t.Error("it serves what could not be started")
+	}
+	b.mu.Lock()
+	b.broken = nil
+	b.mu.Unlock()
+	eventually(t, "it serves", func() bool { return b.Serves() && owned(a) == 64 })
+}
+
+// testStolen takes a shard from its owner, as a standby without the last commits does.
+func testStolen(t *testing.T, server *postgrestest.Server) {
+	address := server.Schema(t)
+	_, schema, _ := strings.Cut(address, "search_path=")
+	a := join(t, address)
+	was := a.ID()
+	if err := server.Exec("UPDATE " + schema + ".shard SET node = NULL WHERE id = 127"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a new member with all shards", func() bool { return a.ID() != 0 && a.ID() != was && owned(a) == cluster.Shards })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped == 0 || a.failed != nil {
+		t.Errorf("stopped %d times, failed: %v", a.stopped, a.failed)
+	}
+}
+
+func testChanges(t *testing.T, address string) {
+	a, b := join(t, address), join(t, address)
+	err := a.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(
+			tx.AddChannel(t.Context(), parley.Channel{Code: "shop", Network: parley.Sandbox}),
+			tx.AddToken(t.Context(), parley.Token{ID: "tok_1", Name: "one", Kind: parley.GlobalToken}),
+			tx.AddWebhook(t.Context(), parley.Webhook{ID: "whk_1", URL: "https://example.com"}),
+			tx.AddEvent(t.Context(), parley.NewChannelEvent(parley.Channel{Code: "shop", State: parley.ChannelState{
+				Status: parley.ChannelWorking, Since: time.Now()}}, parley.ChannelStarting, time.Now())))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it knows", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		c := b.changes
+		return !c.All && !c.Keys && slices.Equal(c.Channels, []parley.ChannelCode{"shop"}) && slices.Equal(c.Tokens, []parley.TokenID{"tok_1"}) &&
+			slices.Equal(c.Webhooks, []parley.WebhookID{"whk_1"}) && slices.Equal(c.Statuses, []parley.ChannelCode{"shop"})
+	})
+	err = a.db.Tx(t.Context(), func(tx *store.Tx) (err error) {
+		for i := range 600 {
+			err = errors.Join(err, tx.AddChannel(t.Context(), parley.Channel{Code: parley.ChannelCode(fmt.Sprint("c", i)), Network: parley.Sandbox}))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it reads everything", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.changes.All
+	})
+}
+
+// testSlowRead locks a table that each reading of the state needs, for longer than a membership lasts.
+func testSlowRead(t *testing.T, server *postgrestest.Server) {
+	address := server.Schema(t)
+	a, b := join(t, address), join(t, address)
+	eventually(t, "both have shards", func() bool { return owned(a) == 64 && owned(b) == 64 })
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	ids := [2]int64{a.ID(), b.ID()}
+	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE channel_state; SELECT pg_sleep(10); COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if now := [2]int64{a.ID(), b.ID()}; now != ids || !a.MaySend() || !b.MaySend() {
+		t.Errorf("the nodes are %v, were %v", now, ids)
+	}
+}
+
+// testNames removes a node whose id a node of another schema has.
+func testNames(t *testing.T, server *postgrestest.Server) {
+	first, second := join(t, server.Schema(t)), join(t, server.Schema(t))
+	if first.ID() != second.ID() {
+		t.Fatalf("the nodes are %d and %d", first.ID(), second.ID())
+	}
+	third := join(t, server.Schema(t))
+	for _, n := range []*node{first, second, third} {
+		if err := n.write(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := server.Query(`SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE application_name LIKE 'parley-%'`)
+	if err != nil || names < "3" {
+		t.Errorf("the sessions of three installations have %s names (%v)", names, err)
+	}
+}
+
+// TestShares spreads the channels of a large installation over any number of nodes.
+func TestShares(t *testing.T) {
+	var onShard [cluster.Shards]int
+	for i := range 10_000 {
+		onShard[cluster.ToShard(fmt.Sprintf("shop-%d", i))]++
+	}
+	for nodes := 2; nodes <= 32; nodes++ {
+		shard, least, most := 0, 10_000, 0
+		for place := range nodes {
+			share, channels := cluster.ShareOf(place, nodes), 0
+			if share != cluster.Shards/nodes && share != cluster.Shards/nodes+1 {
+				t.Errorf("%d nodes: one has %d shards", nodes, share)
+			}
+			for range share {
+				channels += onShard[shard]
+				shard++
+			}
+			least, most = min(least, channels), max(most, channels)
+		}
+		if shard != cluster.Shards {
+			t.Errorf("%d nodes have %d shards", nodes, shard)
+		}
+		if float64(most) > 1.6*float64(least) {
+			t.Errorf("%d nodes: between %d and %d channels", nodes, least, most)
+		}
 	}
 }

@@ -261,7 +261,8 @@ func (t *Tx) limitRestored(ctx context.Context, e *Ended, present parley.Token) 
 	}
 	k.Role, k.ExpiresAt = role, expires
 	e.Lowered = append(e.Lowered, k)
-	return t.revised(t.change(`UPDATE token SET role = $1, expires_at = $2 WHERE id = $3`, string(role), millis(expires), string(k.ID)))
+	return t.revised(TokenChange, k.ID,
+		t.change(`UPDATE token SET role = $1, expires_at = $2 WHERE id = $3`, string(role), millis(expires), string(k.ID)))
 }
 
 // rotateRestored stores a secret that was created or rotated since the backup, if its owner is in the backup. A rotation

@@ -66,11 +66,11 @@ func (t *Tx) AddChannel(_ context.Context, c parley.Channel) error {
 	if err != nil {
 		return err
 	}
-	return t.add(`INSERT INTO channel (`+channelColumns+`, chats)
+	return t.revised(ChannelChange, c.Code, t.add(`INSERT INTO channel (`+channelColumns+`, chats)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, 0) ON CONFLICT DO NOTHING`,
 		string(c.Code), id, c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), settings, labels,
 		millis(c.CreatedAt), string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt),
-		string(c.LastingStatus), millis(c.LastingSince))
+		string(c.LastingStatus), millis(c.LastingSince)))
 }
 
 // encodeProperties returns the settings and the labels of a channel as JSON.
@@ -168,7 +168,8 @@ func (t *Tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 	if err != nil {
 		return err
 	}
-	return t.revised(t.change(`UPDATE channel SET name = $1, network = $2, enabled = $3, settings = $4, labels = $5 WHERE code = $6`,
+	return t.revised(ChannelChange, c.Code, t.change(
+		`UPDATE channel SET name = $1, network = $2, enabled = $3, settings = $4, labels = $5 WHERE code = $6`,
 		c.Name, string(c.Network), flag(c.Enabled), settings, labels, string(c.Code)))
 }
 
@@ -185,12 +186,6 @@ func (t *Tx) SetChannelState(_ context.Context, c parley.Channel) error {
 func (r Reader) Revision(ctx context.Context) (n int64, err error) {
 	err = r.with(ctx).row(`SELECT counter FROM revision`, nil, &n)
 	return n, err
-}
-
-// revised increases the revision after a change that succeeded.
-func (t *Tx) revised(err error) error {
-	t.ending.revised = t.ending.revised || err == nil
-	return err
 }
 
 // MoveHistory moves the chats and messages of a channel to another one. The ids of chats stay the same. Events do not move.
@@ -222,5 +217,5 @@ func (t *Tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode)
 	}, to, from); err != nil {
 		return err
 	}
-	return t.revised(t.exec(`UPDATE channel SET chats = 0 WHERE id = $1`, from))
+	return t.revised(ChannelChange, fromCode, t.exec(`UPDATE channel SET chats = 0 WHERE id = $1`, from))
 }

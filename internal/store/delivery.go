@@ -68,19 +68,30 @@ func (r Reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, un
 	return one(r.with(ctx), query+` ORDER BY event LIMIT 1`, []any{string(webhook)}, scanDelivery)
 }
 
-// CallbackEndpoint is where callbacks wait to be sent, and when the first of them is due.
-type CallbackEndpoint struct {
+// WaitingEndpoints lists the endpoints for which deliveries wait.
+func (r Reader) WaitingEndpoints(ctx context.Context) ([]WaitingEndpoint, error) {
+	return list(r.with(ctx), `SELECT endpoint, min(next_at) FROM delivery INDEXED BY delivery_due WHERE `+first+` GROUP BY endpoint`, nil,
+		func(row scanner) (e WaitingEndpoint, err error) {
+			var due int64
+			err = row.Scan(&e.Endpoint, &due)
+			e.DueAt = moment(due)
+			return e, err
+		})
+}
+
+// WaitingEndpoint is where deliveries wait to be sent, and when the first of them is due.
+type WaitingEndpoint struct {
 	Endpoint parley.Endpoint
 	DueAt    time.Time
 }
 
 // CallbackEndpoints lists the endpoints of waiting callbacks of later events than one, and the last of these events. A callback
 // is stored together with its event, and events appear in their order, so a later call can continue from there.
-func (r Reader) CallbackEndpoints(ctx context.Context, after int64) (all []CallbackEndpoint, last int64, err error) {
+func (r Reader) CallbackEndpoints(ctx context.Context, after int64) (all []WaitingEndpoint, last int64, err error) {
 	last = after
 	err = each(r.with(ctx), `SELECT endpoint, min(next_at), max(event) FROM delivery INDEXED BY delivery_callback
 		WHERE state = 0 AND url <> '' AND event > $1 GROUP BY endpoint ORDER BY endpoint`, []any{after}, func(row scanner) error {
-		var e CallbackEndpoint
+		var e WaitingEndpoint
 		var due, event int64
 		err := row.Scan(&e.Endpoint, &due, &event)
 		e.DueAt, last = moment(due), max(last, event)

@@ -99,7 +99,7 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 			return 0, err
 		}
 	}
-	return len(some), t.revised(nil)
+	return len(some), t.revised(WebhookChange, q.Webhook, nil)
 }
 
 var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `, state = 0, attempts = 0, next_at = $5,

@@ -11,7 +11,7 @@ import (
 // one order (the revision, counters, the log) and, because nothing follows but the commit, for a round trip.
 type ending struct {
 	counting
-	revised bool
+	changes []change
 	removed int64 // events up to this seq are removed; 0: no more than before
 	events  []newEvent
 	stored  []func() error // see WhenStored
@@ -32,7 +32,7 @@ type newEvent struct {
 // merge adds what a caller left to do to that of its transaction.
 func (e *ending) merge(own *ending) {
 	e.counting.merge(&own.counting)
-	e.revised, e.removed = e.revised || own.revised, max(e.removed, own.removed)
+	e.changes, e.removed = append(e.changes, own.changes...), max(e.removed, own.removed)
 	e.events = append(e.events, own.events...)
 	e.stored = append(e.stored, own.stored...)
 	e.after = append(e.after, own.after...)
@@ -70,11 +70,11 @@ func (db *DB) beforeCommit(t *sqldb.Tx) error {
 	if err := e.awaitMessages(t); err != nil {
 		return err
 	}
-	if e.revised {
+	if len(e.changes) > 0 {
 		if db.onChanges != nil {
 			t.OnCommit(db.onChanges)
 		}
-		if err := t.Do(`UPDATE revision SET counter = counter + 1`); err != nil {
+		if err := e.revise(t); err != nil {
 			return err
 		}
 	}

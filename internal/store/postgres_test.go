@@ -65,7 +65,7 @@ func TestPostgresTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	postgrestest.CompareTables(t, texts("sqlite", "file:"+path), texts("pgx", address), "cluster", "node", "shard", "log", "moved")
+	postgrestest.CompareTables(t, texts("sqlite", "file:"+path), texts("pgx", address), "cluster", "node", "shard", "log", "moved", "change")
 }
 
 // TestIndexesOfOldTablesAreApart: only a migration of indexes alone makes them while others write.

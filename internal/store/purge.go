@@ -34,7 +34,7 @@ func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	}, string(code)); err != nil {
 		return err
 	}
-	return t.revised(t.deleteCallbacks(ctx, code))
+	return t.revised(ChannelChange, code, t.revised(WebhookChange, "", t.deleteCallbacks(ctx, code)))
 }
 
 // ClearChannel deletes the messages, codes, links and stored responses of a channel. They are hidden at once;
@@ -58,7 +58,7 @@ func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 	if err := t.exec(`UPDATE stored_hour SET channel = $1 WHERE channel = $2 AND chat <= 0`, next, id); err != nil {
 		return err
 	}
-	return t.retire(id, next)
+	return t.revised(ChannelChange, code, t.retire(id, next))
 }
 
 // retire schedules the purge of a number's rows, and deletes the credentials at once.

@@ -44,8 +44,8 @@ func scanToken(row scanner) (parley.Token, error) {
 
 // AddToken stores a new token.
 func (t *Tx) AddToken(_ context.Context, k parley.Token) error {
-	return t.revised(t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-		ON CONFLICT DO NOTHING`,
+	return t.revised(TokenChange, k.ID, t.add(`INSERT INTO token (`+tokenColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING`,
 		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
 		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent, string(k.Role),
 		k.SignedBy, flag(k.Dev)))
@@ -53,13 +53,14 @@ func (t *Tx) AddToken(_ context.Context, k parley.Token) error {
 
 // UpdateToken stores the name and the role of a token, and whether it is of a development server.
 func (t *Tx) UpdateToken(_ context.Context, k parley.Token) error {
-	return t.revised(t.change(`UPDATE token SET name = $1, role = $2, dev = $3 WHERE id = $4`,
+	return t.revised(TokenChange, k.ID, t.change(`UPDATE token SET name = $1, role = $2, dev = $3 WHERE id = $4`,
 		k.Name, string(k.Role), flag(k.Dev), string(k.ID)))
 }
 
 // RevokeToken marks a token as revoked, unless it is already.
 func (t *Tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) error {
-	return t.revised(t.change(`UPDATE token SET revoked_at = CASE WHEN revoked_at = 0 THEN $1 ELSE revoked_at END WHERE id = $2`,
+	return t.revised(TokenChange, id, t.change(`UPDATE token
+		SET revoked_at = CASE WHEN revoked_at = 0 THEN $1 ELSE revoked_at END WHERE id = $2`,
 		millis(at), string(id)))
 }
 
@@ -86,13 +87,13 @@ func scanKey(row scanner) (parley.SigningKey, error) {
 
 // AddSigningKey stores a new signing key.
 func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
-	return t.revised(t.add(`INSERT INTO signing_key (`+keyColumns+`) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+	return t.revised(KeyChange, k.ID, t.add(`INSERT INTO signing_key (`+keyColumns+`) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		k.ID, k.Public, k.Encrypted, millis(k.CreatedAt)))
 }
 
 // RemoveSigningKey removes a key: the tokens that it signed cannot be verified any more.
 func (t *Tx) RemoveSigningKey(_ context.Context, id string) error {
-	return t.revised(t.change(`DELETE FROM signing_key WHERE id = $1`, id))
+	return t.revised(KeyChange, id, t.change(`DELETE FROM signing_key WHERE id = $1`, id))
 }
 
 const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at, role, name, token, ends_at,

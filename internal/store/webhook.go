@@ -63,7 +63,7 @@ func (t *Tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
 			return err
 		}
 	}
-	return t.revised(t.add(`INSERT INTO webhook (`+webhookColumns+`)
+	return t.revised(WebhookChange, w.ID, t.add(`INSERT INTO webhook (`+webhookColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
 		string(w.ID), w.URL, string(w.Channel), types, millis(w.CreatedAt), w.Cursor,
 		millis(w.DisabledAt), w.Reason, millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), flag(w.SignedMedia)))
@@ -82,7 +82,7 @@ func (t *Tx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
 		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), flag(w.SignedMedia), string(w.ID)); err != nil {
 		return err
 	}
-	return t.revised(t.reportGaps(ctx))
+	return t.revised(WebhookChange, w.ID, t.reportGaps(ctx))
 }
 
 // SetWebhookCursor stores up to which event deliveries were created. It never goes back, as a reported gap may be there.
@@ -104,7 +104,7 @@ func (t *Tx) DeleteWebhook(_ context.Context, id parley.WebhookID) error {
 	if err := t.exec(`INSERT INTO retired_webhook (id) VALUES ($1)`, string(id)); err != nil {
 		return err
 	}
-	return t.revised(t.exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))))
+	return t.revised(WebhookChange, id, t.exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))))
 }
 
 // deleteCallbacks deletes the webhooks and secrets of a channel.

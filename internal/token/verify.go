@@ -242,6 +242,18 @@ func (c *cache) add(raw string, e *entry, generation uint64) {
 	c.entries[raw] = e
 }
 
+// forget removes some tokens.
+func (c *cache) forget(which func(parley.Token) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cleared++
+	for raw, e := range c.entries {
+		if which(e.token) {
+			delete(c.entries, raw)
+		}
+	}
+}
+
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

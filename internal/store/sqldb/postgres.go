@@ -38,7 +38,6 @@ type postgres struct {
 	texts  postgresTexts
 	member *Member // nil: there is no cluster
 	named  int64   // the node that the session is named for
-	was    int64   // named before the transaction
 	own    session // of conn
 	doubt  session // whose last commit has an unknown outcome; zero: none has
 	warned bool    // the server sent a warning during the transaction
@@ -160,7 +159,7 @@ func (p *postgres) begin() error {
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
 	p.takeQueue()
-	p.caller, p.blamed, p.warned, p.sent, p.was = nobody, nil, false, false, p.named
+	p.caller, p.blamed, p.warned, p.sent = nobody, nil, false, false
 	var id int64
 	if p.member != nil {
 		if id = p.member.ID(); id == 0 {
@@ -176,14 +175,14 @@ func (p *postgres) begin() error {
 	if err := p.awaitOutcome(ctx); err != nil {
 		return err
 	}
-	p.enqueue("BEGIN")
 	if p.member == nil {
+		p.enqueue("BEGIN")
 		return nil
 	}
-	if id != p.named { // so that other nodes find the sessions of this one
-		p.enqueue("SELECT set_config('application_name', $1, false)", SessionName(id))
-		p.named = id
+	if err := p.name(ctx, id); err != nil {
+		return err
 	}
+	p.enqueue("BEGIN")
 	p.enqueue("SELECT fence($1)", id)
 	return nil
 }
@@ -217,8 +216,23 @@ func (p *postgres) awaitOutcome(ctx context.Context) error {
 	return nil
 }
 
-// SessionName is the application_name of the sessions in which a node writes.
-func SessionName(node int64) string { return fmt.Sprintf("parley-%d", node) }
+// SessionName is SQL for the application_name of the sessions in which a node writes. A node of another installation in the same
+// database may have its id, but not its table.
+func SessionName(node string) string {
+	return `'parley-' || 'node'::regclass::oid || '-' || ` + node + `::bigint`
+}
+
+// name names the session for a node, so that other nodes find and end it. It is no part of a transaction: a rollback would undo it.
+func (p *postgres) name(ctx context.Context, id int64) error {
+	if id == p.named {
+		return nil
+	}
+	_, err := p.conn.Exec(ctx, "SELECT set_config('application_name', "+SessionName("$1")+", false)", id)
+	if err == nil {
+		p.named = id
+	}
+	return err
+}
 
 // do runs a statement together with the next one. Its error comes with that.
 func (p *postgres) do(query string, args []any) error {
@@ -420,7 +434,6 @@ func (p *postgres) rollback(statement string) error {
 	}
 	p.takeQueue()
 	if !p.sent { // not even BEGIN
-		p.named = p.was
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
