@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"internal/media":           {".", "internal/confine", "internal/safehttp", "internal/store", "internal/wait"},
 	"internal/outbox":          {".", "internal/network", "internal/store", "internal/wait"},
 	"internal/network/sandbox": {".", "internal/network", "internal/safehttp", "internal/store/sqldb", "internal/wait"},
-	"internal/cluster":         {"internal/store", "internal/store/sqldb", "internal/wait"},
+	"internal/cluster":         {".", "internal/store", "internal/store/sqldb", "internal/wait"},
 
 	"internal/doctor":      {".", "internal/confine", "internal/otp/rule"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},

@@ -21,7 +21,8 @@ import (
 var serverSettings = []string{
 	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL, keyNodeInsecure,
 	keyListen, keyPublicURL, keyAllowPrivate, keyCallers, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel,
-	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyPerDay, keyInContact, keyInChannel,
+	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyReaders, keyDeliveries, keyConnections, keyDials,
+	keyMedia, keyPerDay, keyInContact, keyInChannel,
 	keyMinFree, keyFiles, keyFilesServer, keyFilesRegion,
 	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyKeepBackups, keyVersion, keyEndpoint, keyTrust}
 
@@ -70,7 +71,7 @@ func (c *cli) appConfig() (app.Config, error) {
 	prefix, errPrefix := c.set.limit(keyOTPPrefix)
 	backups, errBackups := c.set.limit(keyKeepBackups)
 	var a app.Config
-	errStorage := c.readStorage(&a)
+	errStorage := cmp.Or(c.readStorage(&a), c.readMachine(&a))
 	log, level, errLog := c.logger()
 	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errBackups, errStorage,
 		errLog)
@@ -102,6 +103,10 @@ func (c *cli) appConfig() (app.Config, error) {
 		OTPContacts:       contacts,
 		OTPPrefix:         prefix,
 		KeepBackups:       backups,
+		Readers:           a.Readers,
+		Deliveries:        a.Deliveries,
+		MaxConnections:    a.MaxConnections,
+		Dials:             a.Dials,
 
 		Media:            c.media(),
 		WhatsAppEndpoint: c.set.text(keyEndpoint),
@@ -129,6 +134,19 @@ func (c *cli) readStorage(a *app.Config) (err error) {
 		keyMinFree: &l.MinFree} {
 		mib, problem := c.set.limit(key)
 		*limit, err = int64(mib)<<20, cmp.Or(err, problem)
+	}
+	return err
+}
+
+// readMachine reads the limits that depend on the machine.
+func (c *cli) readMachine(a *app.Config) (err error) {
+	for key, limit := range map[string]*int{keyReaders: &a.Readers, keyDeliveries: &a.Deliveries, keyConnections: &a.MaxConnections,
+		keyDials: &a.Dials} {
+		n, problem := c.set.limit(key)
+		if n < 0 && problem == nil {
+			problem = fail(exitUsage, "%s: %s must be at least 1", c.set.values[key].origin, key)
+		}
+		*limit, err = n, cmp.Or(err, problem)
 	}
 	return err
 }

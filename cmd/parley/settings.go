@@ -77,6 +77,10 @@ const (
 	keyEventLife    = "event_retention"
 	keyEventCap     = "event_cap"
 	keyOTPLife      = "otp_retention"
+	keyReaders      = "database_readers"
+	keyDeliveries   = "deliveries_at_once"
+	keyConnections  = "max_connections"
+	keyDials        = "whatsapp_dials"
 	keyEndpoint     = "whatsapp_endpoint"
 	keyTrust        = "whatsapp_trust"
 	keyVersion      = "whatsapp_version"
@@ -138,6 +142,11 @@ var settingTable = []setting{
 	{key: keyEventCap, kind: oneNumber, fallback: "10000000", about: "maximum events in the log " +
 		"while some are needed after their retention; then the oldest are removed"},
 	{key: keyOTPLife, fallback: "24h", about: "how long finished one-time codes and login links are stored"},
+	{key: keyReaders, kind: oneNumber, fallback: "4", about: "connections for reading the database; on PostgreSQL a node has 15 more"},
+	{key: keyDeliveries, kind: oneNumber, fallback: "64", about: "attempts at webhooks and callbacks at the same time"},
+	{key: keyConnections, kind: oneNumber, fallback: "10000", about: "maximum connections of clients; " +
+		"fewer by default if the process may open few files"},
+	{key: keyDials, kind: oneNumber, fallback: "8", about: "connections to WhatsApp that are made at the same time"},
 	{key: keyKeepBackups, kind: oneNumber, fallback: "3", about: "how many of its own backups the server keeps in its data directory " +
 		"(0: all)"},
 	{key: keyVersion, fallback: "auto", about: "the version of WhatsApp Web that the server says it is: 2.3000.1045649367, built-in, " +

@@ -250,6 +250,7 @@ func (s *server) makeParts() {
 		Metrics: s.metrics,
 		Version: s.cfg.Version,
 
+		AtOnce:       s.cfg.Deliveries,
 		Owns:         s.cluster.Owns,
 		Leads:        s.cluster.Leads,
 		ClockTrusted: s.gateway.ClockTrusted,

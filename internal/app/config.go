@@ -56,6 +56,9 @@ type Config struct {
 	EventCap           int64
 	// KeepBackups is how many of its own backups the server keeps in the data directory; zero: 3; below zero: all.
 	KeepBackups int
+	// Limits that depend on the machine; zero: the defaults. Readers are the connections for reading the database, Deliveries the attempts
+	// at webhooks at once, MaxConnections those of clients, and Dials the connections to WhatsApp that are being made.
+	Readers, Deliveries, MaxConnections, Dials int
 	// Media is where the files of messages are stored.
 	Media Media
 	// WhatsAppEndpoint is the address of a test server for WhatsApp's protocol on this machine, and WhatsAppTrust a file
@@ -78,10 +81,9 @@ type Config struct {
 	oneProxy bool // set by normal: TrustedProxies is the default
 
 	// For tests.
-	limits         *stopLimits             // bounds the steps of stopping; nil: the usual ones
-	freeDisk       func(path string) int64 // nil: that of the disk
-	maxConnections int                     // zero: the usual number
-	opened         func(*server)           // called before the server serves requests; may be nil
+	limits   *stopLimits             // bounds the steps of stopping; nil: the usual ones
+	freeDisk func(path string) int64 // nil: that of the disk
+	opened   func(*server)           // called before the server serves requests; may be nil
 	// network makes the driver of one more network; nil: there is none.
 	network func(network.Credentials) network.Driver
 }

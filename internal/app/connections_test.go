@@ -71,7 +71,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	for name, hold := range holds {
 		for _, secure := range []*tls.Config{nil, {RootCAs: pool, ServerName: "127.0.0.1"}} {
 			t.Run(fmt.Sprintf("%s, TLS %v", name, secure != nil), func(t *testing.T) {
-				cfg := Config{DataDir: Dir(t.TempDir()), Dev: true, maxConnections: most}
+				cfg := Config{DataDir: Dir(t.TempDir()), Dev: true, MaxConnections: most}
 				if secure != nil {
 					cfg.TLSCert, cfg.TLSKey = cert, key
 				}
@@ -101,7 +101,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 // TestKeptConnectionsAreNotClosed fills the server with connections that carried a token. A new one waits for one of them to end.
 func TestKeptConnectionsAreNotClosed(t *testing.T) {
 	const most = 5
-	r := start(t, Config{DataDir: Dir(t.TempDir()), Dev: true, maxConnections: most})
+	r := start(t, Config{DataDir: Dir(t.TempDir()), Dev: true, MaxConnections: most})
 	var kept []*peer
 	for range most {
 		c := dial(t, r, nil)

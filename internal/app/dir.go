@@ -136,13 +136,19 @@ func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 	return OpenDataAt(ctx, dir, dir.Database(), log)
 }
 
+// openFor opens the data directory of a server, with a number of connections for reading.
+func (d Dir) openFor(ctx context.Context, log *slog.Logger, readers int) (*Data, error) {
+	data, err := openData(ctx, d, d.Database(), log, readers)
+	return data, d.explain(err)
+}
+
 // OpenDataAt is OpenData for a database that may be elsewhere.
 func OpenDataAt(ctx context.Context, dir Dir, database string, log *slog.Logger) (*Data, error) {
-	data, err := openData(ctx, dir, database, log)
+	data, err := openData(ctx, dir, database, log, 0)
 	return data, dir.explain(err)
 }
 
-func openData(ctx context.Context, dir Dir, database string, log *slog.Logger) (*Data, error) {
+func openData(ctx context.Context, dir Dir, database string, log *slog.Logger, readers int) (*Data, error) {
 	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
 		return nil, err
 	}
@@ -153,7 +159,7 @@ func openData(ctx context.Context, dir Dir, database string, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(store.WithProgress(ctx, func(text string) { log.Info(text) }), database)
+	db, err := store.OpenAs(store.WithProgress(ctx, func(text string) { log.Info(text) }), database, nil, readers)
 	if err != nil {
 		return nil, err
 	}

@@ -190,7 +190,7 @@ type connections struct {
 }
 
 func (s *server) limitConnections(l net.Listener) *connections {
-	most := cmp.Or(s.cfg.maxConnections, connectionLimit())
+	most := cmp.Or(s.cfg.MaxConnections, connectionLimit())
 	return &connections{Listener: l, log: s.log, places: make(chan struct{}, most), ended: make(chan struct{}), strangers: list.New()}
 }
 

@@ -94,7 +94,7 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 		if _, err := s.cfg.DataDir.copyBefore(ctx, s.log); err != nil {
 			return err
 		}
-		s.data, err = OpenData(ctx, s.cfg.DataDir, s.log)
+		s.data, err = s.cfg.DataDir.openFor(ctx, s.log, s.cfg.Readers)
 		return err
 	}
 	return s.cfg.explainDatabase(s.joinCluster(ctx))
@@ -124,7 +124,8 @@ func (s *server) joinCluster(ctx context.Context) error {
 		Fail:     s.fail,
 	})
 	s.cluster = s.node
-	db, err := store.OpenAs(store.WithProgress(ctx, func(text string) { s.log.Info(text) }), s.cfg.Database, s.node.Member())
+	progress := store.WithProgress(ctx, func(text string) { s.log.Info(text) })
+	db, err := store.OpenAs(progress, s.cfg.Database, s.node.Member(), s.cfg.Readers)
 	if err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func (s *server) noteChanges(c cluster.Changes) {
 	if !s.partsOpen.Load() {
 		return // the parts read everything when they start
 	}
-	s.data.Tokens.Forget(func(t parley.Token) bool {
+	s.data.Tokens.Evict(func(t parley.Token) bool {
 		return c.All || c.Keys || slices.Contains(c.Tokens, t.ID) || t.Channel != "" && slices.Contains(c.Channels, t.Channel)
 	})
 	s.changes.add(c)

@@ -140,7 +140,9 @@ func setVersion(t *testing.T, dir Dir, version int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+dir.Database())
 	if err == nil {
-		_, err = db.Exec(`UPDATE schema_version SET version = $1`, version)
+		if _, err = db.Exec(`DELETE FROM schema_version`); err == nil {
+			_, err = db.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version)
+		}
 		err = errors.Join(err, db.Close())
 	}
 	if err != nil {

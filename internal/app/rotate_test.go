@@ -339,7 +339,7 @@ func TestPostgresRotation(t *testing.T) {
 		n := cluster.New(cluster.Config{Database: c.Database, Version: "test", Keys: keyPrints(k), Log: quiet,
 			Changed: func(cluster.Changes) {}, Fail: func(error) {},
 			Acquired: func(context.Context) error { return nil }, Stop: func(context.Context) error { return nil }})
-		db, err := store.OpenAs(ctx, c.Database, n.Member())
+		db, err := store.OpenAs(ctx, c.Database, n.Member(), 0)
 		if err == nil {
 			err = n.Join(ctx, db)
 		}

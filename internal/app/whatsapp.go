@@ -137,6 +137,7 @@ func (s *server) newRealNetwork(log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
 		Path:    cmp.Or(s.cfg.Database, s.cfg.DataDir.WhatsApp()),
 		Member:  s.member(),
+		Dials:   s.cfg.Dials,
 		Log:     log,
 		Media:   s.openFile,
 		TempDir: s.media.TempDir(),

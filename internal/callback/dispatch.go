@@ -134,7 +134,7 @@ func (e *Engine) scheduleCheck(ep *endpoint, now time.Time) {
 // dispatch starts as many attempts as allowed. The random order of the map favours no endpoint.
 func (e *Engine) dispatch(ctx, sending context.Context, now time.Time) {
 	for ep := range e.active {
-		if e.inFlight >= maxInFlight {
+		if e.inFlight >= e.config.AtOnce {
 			return
 		}
 		if ep.off {
@@ -197,10 +197,11 @@ func (e *Engine) startAttempts(ctx, sending context.Context, ep *endpoint, now t
 }
 
 func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
+	half := (e.config.AtOnce + 1) / 2
 	switch {
-	case e.inFlight >= maxInFlight, ep.inFlight > 0 && e.inFlight >= halfInFlight:
+	case e.inFlight >= e.config.AtOnce, ep.inFlight > 0 && e.inFlight >= half:
 		return false
-	case e.inFlight < halfInFlight || !ep.isSuspect(now):
+	case e.inFlight < half || !ep.isSuspect(now):
 		return true
 	}
 	suspect := 0
@@ -209,7 +210,7 @@ func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
 			suspect += other.inFlight
 		}
 	}
-	return suspect < halfInFlight
+	return suspect < half
 }
 
 func (e *Engine) readAhead(ctx context.Context, ep *endpoint, now time.Time) error {

@@ -7,10 +7,9 @@ import (
 )
 
 const (
-	maxInFlight = 64 // attempts in all
-	// halfInFlight of them may be at endpoints that are slow or fail. An endpoint gets more than one only while fewer
-	// than this are in flight. So there is room for endpoints that work.
-	halfInFlight   = maxInFlight / 2
+	// DefaultAtOnce is how many attempts there may be at a time, unless Config says so. Half of them may be at endpoints that are slow or
+	// fail. An endpoint gets more than one only while fewer than that are in flight. So there is room for endpoints that work.
+	DefaultAtOnce  = 64
 	maxPerEndpoint = 4
 	maxPerFailing  = 1
 	slowAfter      = 2 * time.Second

@@ -15,6 +15,7 @@
 package callback
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -78,6 +79,8 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // nil: no metrics
 	Version string                // of this program, for the User-Agent
+	// AtOnce is how many attempts there may be at a time; zero: [DefaultAtOnce].
+	AtOnce int
 	// Owns reports whether this process delivers to a webhook or a host of callbacks; nil: to all.
 	Owns func(key string) bool
 	// Leads reports whether this process purges old deliveries; nil: yes.
@@ -120,6 +123,7 @@ func New(c Config) *Engine {
 	if c.Callers == nil {
 		c.Callers = c.Client
 	}
+	c.AtOnce = cmp.Or(c.AtOnce, DefaultAtOnce)
 	e := &Engine{config: c, Secrets: c.Secrets, wake: make(chan struct{}, 1), endpoints: map[parley.Endpoint]*endpoint{},
 		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true, changed: map[parley.WebhookID]bool{},
 		metrics: newMetrics(c.Metrics, c.Store)}

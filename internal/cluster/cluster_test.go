@@ -79,7 +79,7 @@ func joinAt(t *testing.T, address, url string) *node {
 		},
 	})
 	var err error
-	if n.db, err = store.OpenAs(t.Context(), address, n.Member()); err != nil {
+	if n.db, err = store.OpenAs(t.Context(), address, n.Member(), 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.db.Close() })

@@ -47,12 +47,13 @@ type DB struct {
 
 // Open opens the store in a file, which it creates if there is none. The path "memory:NAME" is a store in memory, for
 // tests, and "postgres://…" one in PostgreSQL.
-func Open(ctx context.Context, path string) (*DB, error) { return OpenAs(ctx, path, nil) }
+func Open(ctx context.Context, path string) (*DB, error) { return OpenAs(ctx, path, nil, 0) }
 
-// OpenAs is Open for a node of a cluster, which can write while it is a member.
-func OpenAs(ctx context.Context, path string, member *sqldb.Member) (*DB, error) {
+// OpenAs is Open for a server: with a number of connections for reading, zero: 4, and for a node of a cluster, which can write while it
+// is a member; nil: there is no cluster.
+func OpenAs(ctx context.Context, path string, member *sqldb.Member, readers int) (*DB, error) {
 	o := options(path)
-	o.Member = member
+	o.Member, o.Readers = member, readers
 	return open(ctx, o)
 }
 

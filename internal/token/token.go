@@ -237,10 +237,10 @@ func (a *Authority) Refresh(ctx context.Context) error {
 	return a.readKeys(ctx)
 }
 
-// Forget makes the next use of some tokens read them again, after another node changed or removed them. It does not block.
-func (a *Authority) Forget(which func(parley.Token) bool) {
-	a.cache.forget(which)
-	a.ids.forget(which)
+// Evict makes the next use of some tokens read them again, after another node changed or removed them. It does not block.
+func (a *Authority) Evict(which func(parley.Token) bool) {
+	a.cache.evict(which)
+	a.ids.evict(which)
 }
 
 func (a *Authority) clearCaches() {

@@ -242,8 +242,8 @@ func (c *cache) add(raw string, e *entry, generation uint64) {
 	c.entries[raw] = e
 }
 
-// forget removes some tokens.
-func (c *cache) forget(which func(parley.Token) bool) {
+// evict removes some tokens.
+func (c *cache) evict(which func(parley.Token) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cleared++

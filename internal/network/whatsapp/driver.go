@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,14 +49,17 @@ type Config struct {
 	// is no cluster.
 	MayConnect func() bool
 
+	// Dials is how many sessions may be making a connection at the same time; zero: [DefaultDials].
+	Dials int
+
 	// Endpoint is the address of a local server that replaces WhatsApp in tests, with its Trust. Empty: the real
 	// network.
 	Endpoint string
 	Trust    *Trust
 }
 
-// maxParallelDials is how many sessions may be making a connection at the same time.
-const maxParallelDials = 8
+// DefaultDials is how many sessions may be making a connection at the same time, unless Config says so.
+const DefaultDials = 8
 
 // Driver is the real network.
 type Driver struct {
@@ -97,7 +101,7 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
 	d := &Driver{
 		config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
-		dialSlots:  make(chan struct{}, maxParallelDials),
+		dialSlots:  make(chan struct{}, cmp.Or(c.Dials, DefaultDials)),
 		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
 		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
 		reuploadTimeout: reuploadTimeout, receiptRetryDelay: retryDelay, receiveLog: receiveLog, sessions: map[parley.ChannelCode]*session{},
