@@ -28,6 +28,7 @@ const (
 	KindDelete   Kind = "delete"
 	KindStar     Kind = "star"
 	KindArchive  Kind = "archive"
+	KindReadChat Kind = "read"
 )
 
 var (
@@ -36,7 +37,7 @@ var (
 	// MediaKinds are those of messages that carry a file.
 	MediaKinds = []Kind{KindImage, KindVideo, KindFile, KindVoice, KindSticker}
 	// Kinds lists every kind.
-	Kinds = slices.Concat(HistoryKinds, []Kind{KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive})
+	Kinds = slices.Concat(HistoryKinds, []Kind{KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive, KindReadChat})
 )
 
 func (k Kind) InHistory() bool { return slices.Contains(HistoryKinds, k) }
@@ -55,6 +56,8 @@ type Text struct {
 	Body     string      `json:"-"`
 	Preview  *Preview    `json:"preview,omitempty"`
 	Mentions []ContactID `json:"mentions,omitempty"` // who is named in the body, as @ and the number
+	// Forwarded: it is shown as forwarded. So are a file, places and cards with this field.
+	Forwarded bool `json:"forwarded,omitempty"`
 	// Code is the one-time code in the body, for a network that sends codes in its own words; empty: none. It is never stored.
 	Code string `json:"-"`
 }
@@ -97,6 +100,7 @@ type Media struct {
 	Waveform  []byte `json:"waveform,omitempty"`  // 64 values, 0 to 100
 	Thumbnail []byte `json:"thumbnail,omitempty"` // JPEG
 	Animated  bool   `json:"animated,omitempty"`  // of a sticker
+	Forwarded bool   `json:"forwarded,omitempty"` // the message is shown as forwarded
 	Failure   string `json:"failure,omitempty"`   // why it could not be fetched, in a sentence
 
 	// FetchAt is when an inbound file is tried next; zero: it is not waiting to be fetched. It is read from
@@ -159,6 +163,7 @@ type Location struct {
 	Latitude  string `json:"latitude"`
 	Longitude string `json:"longitude"`
 	Address   string `json:"address,omitempty"`
+	Forwarded bool   `json:"forwarded,omitempty"`
 }
 
 type Poll struct {
@@ -169,8 +174,9 @@ type Poll struct {
 
 // Contacts are contact cards.
 type Contacts struct {
-	Title string        `json:"-"` // the name of the contact, or how the sender names several
-	Cards []ContactCard `json:"cards"`
+	Title     string        `json:"-"` // the name of the contact, or how the sender names several
+	Cards     []ContactCard `json:"cards"`
+	Forwarded bool          `json:"forwarded,omitempty"`
 }
 
 type ContactCard struct {
@@ -230,6 +236,12 @@ type Archive struct {
 	Archived bool `json:"archived"`
 }
 
+// ReadChat marks a chat as read, or as unread for the account's owner.
+type ReadChat struct {
+	Read bool   `json:"read"`
+	Seen []Seen `json:"seen,omitempty"` // its messages that were not marked as read yet
+}
+
 func (Text) Kind() Kind     { return KindText }
 func (Secret) Kind() Kind   { return KindText }
 func (Image) Kind() Kind    { return KindImage }
@@ -246,6 +258,7 @@ func (Seen) Kind() Kind     { return KindSeen }
 func (Delete) Kind() Kind   { return KindDelete }
 func (Star) Kind() Kind     { return KindStar }
 func (Archive) Kind() Kind  { return KindArchive }
+func (ReadChat) Kind() Kind { return KindReadChat }
 
 func (c Text) Text() string     { return c.Body }
 func (c Secret) Text() string   { return c.Shown }
@@ -263,6 +276,7 @@ func (Seen) Text() string       { return "" }
 func (Delete) Text() string     { return "" }
 func (Star) Text() string       { return "" }
 func (Archive) Text() string    { return "" }
+func (ReadChat) Text() string   { return "" }
 
 // MediaIn returns the file that a content carries, or nil.
 func MediaIn(c Content) *Media {
@@ -325,6 +339,39 @@ func WithText(c Content, text string) Content {
 	return c
 }
 
+// AsForwarded returns a content as it is forwarded: with the mark, where it can have one, and without mentions.
+func AsForwarded(c Content) Content {
+	switch c := c.(type) {
+	case Text:
+		c.Forwarded, c.Mentions = true, nil
+		return c
+	case Location:
+		c.Forwarded = true
+		return c
+	case Contacts:
+		c.Forwarded = true
+		return c
+	}
+	if m := MediaIn(c); m != nil {
+		m.Forwarded = true
+		return WithMedia(c, *m)
+	}
+	return c
+}
+
+func IsForwarded(c Content) bool {
+	switch c := c.(type) {
+	case Text:
+		return c.Forwarded
+	case Location:
+		return c.Forwarded
+	case Contacts:
+		return c.Forwarded
+	}
+	m := MediaIn(c)
+	return m != nil && m.Forwarded
+}
+
 // EditWindow is for how long after it was sent a text can be edited.
 const EditWindow = 15 * time.Minute
 
@@ -344,7 +391,7 @@ func Edited(c, by Content) (Content, bool) {
 // EncodeContent returns what is stored of a content besides its kind and text: nil where that is all,
 // as with a plain text.
 func EncodeContent(c Content) ([]byte, error) {
-	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil {
+	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil && !t.Forwarded {
 		return nil, nil // the common case costs nothing
 	}
 	return json.Marshal(c)
@@ -392,6 +439,8 @@ func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 		return decode(data, Star{})
 	case KindArchive:
 		return decode(data, Archive{})
+	case KindReadChat:
+		return decode(data, ReadChat{})
 	}
 	return nil, fmt.Errorf("unknown kind of message %q", kind)
 }

@@ -89,6 +89,31 @@ func (s *server) contactInfo(ctx context.Context, r *request) (any, error) {
 	return ok("OK", detail), err
 }
 
+type blockData struct {
+	ContactID parley.ContactID `json:"contact_id"`
+	Blocked   bool             `json:"blocked"`
+}
+
+func (s *server) blockContact(ctx context.Context, r *request) (any, error) {
+	data := blockData{r.Contact("contact_id"), r.Bool("blocked", false)}
+	if !r.Has("blocked") {
+		r.Fail("blocked", "is required: true or false.")
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	blocker, err := s.config.Gateway.Blocker(r.channel.Code)
+	if err != nil {
+		return nil, err
+	}
+	own, err := s.ownSpelling(ctx, r.channel.Code, data.ContactID)
+	if err != nil {
+		return nil, err
+	}
+	err = blocker.SetBlocked(context.WithoutCancel(ctx), own, data.Blocked)
+	return ok(map[bool]string{true: "Contact blocked", false: "Contact unblocked"}[data.Blocked], data), err
+}
+
 type pictureData struct {
 	PictureURL *string `json:"picture_url"`
 	ProfileURL *string `json:"profile_picture_url"`

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"time"
@@ -142,6 +143,78 @@ func (s *server) archive(archived bool) func(ctx context.Context, r *request) (g
 	}
 }
 
+// maxSeen is how many messages one request marks as read.
+const maxSeen = 100
+
+// readWholeChat marks the chat as read, and its newest messages as seen.
+func (s *server) readWholeChat(ctx context.Context, r *request) (gateway.Draft, error) {
+	if !r.Has("read") {
+		r.Fail("read", "is required: true or false.")
+	}
+	c := parley.ReadChat{Read: r.Bool("read", false)}
+	chat, err := s.chat(ctx, r)
+	if err != nil || !c.Read {
+		return gateway.Draft{To: chat, Content: c}, err
+	}
+	ms, _, err := s.config.Gateway.History(ctx, r.channel.Code, chat, parley.Page{Limit: maxSeen})
+	for i := range ms {
+		if ms[i].Status == parley.Received {
+			c.Seen = append(c.Seen, parley.Seen{Target: ms[i].Ref(), Author: ms[i].Author})
+		}
+	}
+	return gateway.Draft{To: chat, Content: c}, err
+}
+
+func (s *server) forward(ctx context.Context, r *request) (gateway.Draft, error) {
+	m, err := s.target(ctx, r)
+	to := r.Chat()
+	if m.ID != "" {
+		if why := notForwardable(&m); why != "" {
+			r.Fail("message_id", "%s", why)
+		}
+	}
+	if err := cmp.Or(err, r.Err()); err != nil {
+		return gateway.Draft{}, err
+	}
+	content := parley.AsForwarded(m.Content)
+	if file := parley.MediaIn(content); file != nil {
+		file.ID, file.MediaKey = "", make([]byte, 32)
+		rand.Read(file.MediaKey) // never fails
+		content = parley.WithMedia(content, *file)
+	}
+	return gateway.Draft{To: to, Content: content}, r.channel.Accepts(to)
+}
+
+// notForwardable says why a message cannot be forwarded; empty: it can.
+func notForwardable(m *parley.Message) string {
+	file, isSecret, empty := parley.MediaIn(m.Content), false, false
+	switch c := m.Content.(type) {
+	case parley.Secret:
+		isSecret = true
+	case parley.Text:
+		empty = c.Body == ""
+	case parley.Location:
+		empty = c.Latitude == ""
+	case parley.Contacts:
+		empty = len(c.Cards) == 0
+	case parley.Poll:
+		empty = len(c.Options) == 0
+	default:
+		empty = file == nil || file.Key == ""
+	}
+	switch {
+	case m.Status == parley.Deleted:
+		return "is a message that was deleted."
+	case isSecret, m.Priority != parley.PriorityNormal:
+		return "is a message with a one-time code or about a login link. These cannot be forwarded."
+	case file != nil && file.Status() == parley.MediaPending:
+		return "is a message whose file is still being fetched. Try again when its media.status is ready."
+	case empty:
+		return "is a message whose content is not stored."
+	}
+	return ""
+}
+
 type reactionData struct {
 	ID        parley.MessageID `json:"id"` // the reaction's own
 	Status    string           `json:"status"`
@@ -191,6 +264,11 @@ func toEffect(c parley.Content) (status, kind string) {
 			return "ARCHIVED", "archive"
 		}
 		return "UNARCHIVED", "un-archive"
+	case parley.ReadChat:
+		if c.Read {
+			return "READ", "read"
+		}
+		return "UNREAD", "read"
 	}
 	return "DONE", string(c.Kind())
 }

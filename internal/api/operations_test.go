@@ -397,3 +397,81 @@ func TestChatsByCursor(t *testing.T) {
 		t.Errorf("a cursor and an offset: %v", wrong)
 	}
 }
+
+func TestForward(t *testing.T) {
+	e := newEnv(t)
+	inbound := e.call("POST", "/api/sandbox/phones/6281234567890/send", e.main, m{"type": "text", "message": "hi @62"}).want(t, 200)
+	e.waitMessage(inbound["message_id"].(string))
+	budi := "6281234567891@c.us"
+	r := e.call("POST", "/api/send-message/forward", e.main, m{"message_id": inbound["message_id"], "contact_id": budi})
+	if data := r.want(t, 200); data["status"] != "SENT" || data["message"] != "hi @62" || data["message_id"] == inbound["message_id"] {
+		t.Errorf("the response is %s", r.text)
+	}
+	page := must(e.config.Sandbox.Messages(t.Context(), "main", "6281234567891", sandbox.Query{}))(t)
+	if got := page.Messages[0]; got.Body != "hi @62" || !parley.IsForwarded(got.Content) {
+		t.Errorf("the phone shows %+v", got)
+	}
+	row := e.call("GET", "/api/chat/detail?contact_id="+budi, e.main, nil).json["data"].([]any)[0].(m)
+	if row["forwarded"] != true || row["from_me"] != "true" {
+		t.Errorf("history has %v", row)
+	}
+	e.call("DELETE", "/api/send-message/delete?message_id="+row["message_id"].(string), e.main, nil).want(t, 200)
+	for what, body := range map[string]m{
+		"nothing":         {"contact_id": ayu},
+		"a deleted one":   {"message_id": row["message_id"], "contact_id": ayu},
+		"another channel": {"message_id": "3EB0ABCDEF", "contact_id": ayu},
+	} {
+		if r := e.call("POST", "/api/send-message/forward", e.main, body); r.StatusCode != 422 || r.wrong()["message_id"] == nil {
+			t.Errorf("%s: %s", what, r.text)
+		}
+	}
+}
+
+func TestForwardOfAFile(t *testing.T) {
+	e := newEnv(t)
+	inbound := e.sentByPhone("file", "a.txt", []byte("some bytes"))
+	r := e.call("POST", "/api/send-message/forward", e.main, m{"message_id": inbound["message_id"], "contact_id": ayu})
+	sent := e.record(r.want(t, 200)["id"], func(row m) bool { return row["forwarded"] == true })
+	path := strings.TrimPrefix(sent["media"].(m)["url"].(string), e.server.URL)
+	if file := e.call("GET", path, e.main, nil); file.text != "some bytes" || sent["media"].(m)["filename"] != "a.txt" {
+		t.Errorf("the file is %q of %v", file.text, sent)
+	}
+}
+
+func TestReadChat(t *testing.T) {
+	e := newEnv(t)
+	var ids []string
+	for _, text := range []string{"one", "two"} {
+		sent := e.call("POST", "/api/sandbox/phones/6281234567890/send", e.main, m{"type": "text", "message": text}).want(t, 200)
+		ids = append(ids, sent["message_id"].(string))
+		e.waitMessage(ids[len(ids)-1])
+	}
+	for read, status := range map[bool]string{true: "READ", false: "UNREAD"} {
+		r := e.call("PUT", "/api/chat/read", e.main, m{"contact_id": ayu, "read": read})
+		if data := r.want(t, 200); data["status"] != status || data["type"] != "read" {
+			t.Errorf("read %t: %s", read, r.text)
+		}
+	}
+	for _, id := range ids {
+		if got := e.call("GET", "/api/messages/"+id, e.main, nil).want(t, 200); got["status"] != "READ" {
+			t.Errorf("%s is %v", id, got["status"])
+		}
+	}
+	if r := e.call("PUT", "/api/chat/read", e.main, m{"contact_id": ayu}); r.StatusCode != 422 || r.wrong()["read"] == nil {
+		t.Errorf("without read: %s", r.text)
+	}
+}
+
+func TestBlock(t *testing.T) {
+	e := newEnv(t)
+	for _, blocked := range []bool{true, false} {
+		data := e.call("PUT", "/api/contact/block", e.main, m{"contact_id": ayu, "blocked": blocked}).want(t, 200)
+		info := e.call("GET", "/api/contact/info?contact_id="+ayu, e.main, nil, "Accept", "application/json").want(t, 200)
+		if data["blocked"] != blocked || info["is_blocked"] != blocked {
+			t.Errorf("blocked %t: %v, %v", blocked, data, info)
+		}
+	}
+	if r := e.call("PUT", "/api/contact/block", e.main, m{"contact_id": ayu}); r.StatusCode != 422 || r.wrong()["blocked"] == nil {
+		t.Errorf("without blocked: %s", r.text)
+	}
+}

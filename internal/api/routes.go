@@ -62,6 +62,7 @@ func messagingRoutes(s *server) []row {
 		{"POST /api/send-message/location", ofChannel, support, store.AuditSend, body, s.sending(readLocation)},
 		{"POST /api/send-message/contact", ofChannel, support, store.AuditSend, body, s.sending(readContacts)},
 		{"POST /api/send-message/poll /api/send-message/polling", ofChannel, support, store.AuditSend, body, s.sending(readPoll)},
+		{"POST /api/send-message/forward", ofChannel, support, store.AuditSend, body, work{draft: s.forward, fromMessages: sendResponse}},
 		{"POST /api/send-message/pool", ofGlobal, support, store.AuditSend, body, pooling(s)},
 
 		{"PUT /api/send-message/reaction /api/send-message/react", ofChannel, support, "message.react", body, s.changing(s.react)},
@@ -76,6 +77,7 @@ func messagingRoutes(s *server) []row {
 		{"GET /api/chat/detail /api/chat/details", ofChannel, viewer, "", query, handle(s.history)},
 		{"POST /api/chat/archive", ofChannel, support, "chat.archive", body, work{draft: s.archive(true), fromMessages: s.archiveResponse}},
 		{"POST /api/chat/un-archive /api/chat/unarchive", ofChannel, support, "chat.unarchive", body, s.changing(s.archive(false))},
+		{"PUT /api/chat/read", ofChannel, support, "chat.read", body, s.changing(s.readWholeChat)},
 
 		{"GET /api/messages", ofChannel, viewer, "", query, handle(s.listMessages)},
 		{"GET /api/messages/{message_id}", ofChannel, viewer, "", query, handle(s.readMessage)},
@@ -85,6 +87,7 @@ func messagingRoutes(s *server) []row {
 		{"GET /api/contact /api/contact/{$} /api/contact/all", ofChannel, viewer, "", query, handleString(onUsable(s.contacts))},
 		{"GET /api/contact/info /api/contact/detail", ofChannel, viewer, "", query, handleString(onUsable(s.contactInfo))},
 		{"GET /api/contact/picture", ofChannel, viewer, "", query, handle(onUsable(s.picture))},
+		{"PUT /api/contact/block", ofChannel, support, "contact.block", body, handle(onUsable(s.blockContact))},
 		{"GET /api/groups /api/groups/all", ofChannel, viewer, "", query, handle(onUsable(s.groups))},
 		{"POST /api/groups/create", ofChannel, operator, "group.create", body, handle(onUsable(s.createGroup))},
 		{"GET /api/groups/participants", ofChannel, viewer, "", query, handle(onUsable(s.participants))},

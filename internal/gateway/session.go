@@ -52,7 +52,7 @@ func (g *Gateway) Versioned(name parley.NetworkName) (network.Versioned, error) 
 func (g *Gateway) isSimulated(c parley.Channel) bool { return g.Network(c.Network).Simulated }
 
 // Groups returns the live connection of a channel whose network has groups, for requests that are not queued. So do
-// Directory and Typist for what they are named after.
+// Directory, Typist and Blocker for what they are named after.
 func (g *Gateway) Groups(code parley.ChannelCode) (network.Groups, error) {
 	return liveAs[network.Groups](g, code, "groups")
 }
@@ -63,6 +63,10 @@ func (g *Gateway) Directory(code parley.ChannelCode) (network.Directory, error) 
 
 func (g *Gateway) Typist(code parley.ChannelCode) (network.Typist, error) {
 	return liveAs[network.Typist](g, code, "typing")
+}
+
+func (g *Gateway) Blocker(code parley.ChannelCode) (network.Blocker, error) {
+	return liveAs[network.Blocker](g, code, "blocking contacts")
 }
 
 // LookUpNumber asks a channel's network for its spelling of a contact's number. The session reports it as [network.Alias]. A

@@ -23,6 +23,11 @@ type Directory interface {
 	CheckNumber(ctx context.Context, number string) (id parley.ContactID, exists bool, err error)
 }
 
+// Blocker is a session that can block contacts: what they write to the account does not arrive.
+type Blocker interface {
+	SetBlocked(ctx context.Context, id parley.ContactID, blocked bool) error
+}
+
 // Groups is a session whose network has groups; see [Info.Groups].
 type Groups interface {
 	// Groups lists the groups that the account is in, by name, and how many there are.

@@ -82,10 +82,10 @@ func (qs *chatQueues) merge(from, to parley.ContactID) {
 	}
 }
 
-// add inserts a message into its chat's queue. A star or archive change stays behind earlier ones that wait aside,
+// add inserts a message into its chat's queue. A change of a setting stays behind earlier ones that wait aside,
 // because the last one must win.
 func (qs *chatQueues) add(e *entry) {
-	isSetting := e.Kind == parley.KindStar || e.Kind == parley.KindArchive
+	isSetting := e.Kind == parley.KindStar || e.Kind == parley.KindArchive || e.Kind == parley.KindReadChat
 	if isSetting && qs.byKey[qs.key(e.Chat, true)] != nil {
 		e.aside = true
 	}

@@ -378,6 +378,12 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 		err = tx.SetStarred(ctx, w.config.Channel, c.Target, c.Starred)
 	case parley.Archive:
 		err = tx.SetArchived(ctx, w.config.Channel, m.Chat, c.Archived)
+	case parley.ReadChat:
+		for _, seen := range c.Seen {
+			if _, err = tx.AdvanceMessage(ctx, w.config.Channel, seen.Target, parley.Read, nil, now); parley.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
 	default:
 		if w.config.Current().Settings.StoresText() {
 			return nil

@@ -27,6 +27,7 @@ type Message struct {
 	EditedAt    Time                 `json:"edited_at,omitzero"`
 	ReplyTo     parley.MessageID     `json:"reply_to,omitempty"`
 	Mentions    []parley.ContactID   `json:"mentions,omitempty"`
+	Forwarded   bool                 `json:"forwarded,omitzero"`
 	Quoted      *Quoted              `json:"quoted,omitempty"`
 	Media       *Media               `json:"media,omitempty"`
 	Location    *Location            `json:"location,omitempty"`
@@ -129,6 +130,7 @@ func NewMessage(m *parley.Message, linkTo parley.MediaLink, names Names) Message
 		EditedAt:  Time{m.EditedAt},
 		ReplyTo:   m.ReplyTo,
 		Media:     newMedia(m, linkTo),
+		Forwarded: parley.IsForwarded(m.Content),
 	}
 	if v.Reactions == nil {
 		v.Reactions = []string{}

@@ -28,6 +28,7 @@ func testGroupMessages(t *fixture) {
 	first := t.outgoing(group.Chat(), parley.Text{Body: body, Mentions: []parley.ContactID{phones[1].Contact()}})
 	sent := []*parley.Message{first, t.outgoing(group.Chat(), parley.Image{Caption: "a picture", Media: picture}),
 		t.outgoing(group.Chat(), parley.Text{Body: "a reply"})}
+	sent[1].Content = parley.AsForwarded(sent[1].Content)
 	sent[2].ReplyTo = first.ID
 	for i := range 20 { // alone and in bursts
 		sent = append(sent, t.outgoing(group.Chat(), parley.Text{Body: fmt.Sprint("message ", i)}))
@@ -47,6 +48,9 @@ func testGroupMessages(t *fixture) {
 		for j, m := range sent {
 			if shown[j].ID != m.ID || shown[j].Group != group || shown[j].ReplyTo != m.ReplyTo {
 				t.Errorf("phone %d: message %d is %+v, want %s", i, j, shown[j], m.ID)
+			}
+			if got := parley.IsForwarded(shown[j].Content); got != parley.IsForwarded(m.Content) {
+				t.Errorf("phone %d: message %d is shown as forwarded: %t", i, j, got)
 			}
 			if err := sameContent(shown[j].Content, m.Content); err != nil {
 				t.Errorf("phone %d: %v", i, err)

@@ -105,6 +105,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"votes come", testVotes, sends(parley.KindPoll)},
 		{"read receipts reach the sender", testSeen, sends(parley.KindSeen)},
 		{"what concerns only oneself is confirmed", testOwnOperations, sends(parley.KindStar, parley.KindArchive)},
+		{"a chat can be marked as read", testReadChat, sends(parley.KindReadChat)},
+		{"nothing comes of a contact that is blocked", testBlocked, (*fixture).blocks},
 		{"typing is shown", testTyping, (*fixture).types},
 		{"states are published at open, logout and pairing", testStates, (*fixture).pairs},
 		{"a logout outlives the session", testLogoutStays, (*fixture).pairs},
@@ -131,6 +133,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 			f.typist, _ = s.(network.Typist)
 			f.directory, _ = s.(network.Directory)
 			f.groups, _ = s.(network.Groups)
+			f.blocker, _ = s.(network.Blocker)
 			if test.need != nil && !test.need(f) {
 				t.Skip(h.Driver.Info().Title, "cannot do that")
 			}
@@ -152,6 +155,7 @@ type fixture struct {
 	typist    network.Typist
 	directory network.Directory
 	groups    network.Groups
+	blocker   network.Blocker
 }
 
 // need is what a network must be able to do for a test.
@@ -165,6 +169,7 @@ func sends(kinds ...parley.Kind) need {
 
 func (t *fixture) pairs() bool        { return t.pairer != nil }
 func (t *fixture) types() bool        { return t.typist != nil }
+func (t *fixture) blocks() bool       { return t.blocker != nil }
 func (t *fixture) hasDirectory() bool { return t.directory != nil }
 func (t *fixture) hasGroups() bool    { return t.groups != nil }
 func (t *fixture) reconnects() bool   { return t.Disconnect != nil }

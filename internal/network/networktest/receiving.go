@@ -297,6 +297,42 @@ func testSeen(t *fixture) {
 	}
 }
 
+func testReadChat(t *fixture) {
+	read := parley.ReadChat{Read: true}
+	for _, body := range []string{"there?", "hello?"} {
+		id := t.phone.Send(t, parley.Text{Body: body}, nil, "")
+		read.Seen = append(read.Seen, parley.Seen{Target: parley.MessageRef{Chat: t.phone.Contact(), ID: id}})
+	}
+	awaitCount[network.Message](t, t.in, 2)
+	for range 2 { // twice is no error
+		t.send(t.outgoing(t.phone.Contact(), read))
+	}
+	for _, seen := range read.Seen {
+		if !t.phone.WasSeen(t, seen.Target.ID) {
+			t.Errorf("the phone got no read receipt of %s", seen.Target.ID)
+		}
+	}
+	t.send(t.outgoing(t.phone.Contact(), parley.ReadChat{}))
+}
+
+func testBlocked(t *fixture) {
+	isBlocked := func(want bool) {
+		t.Helper()
+		t.must(t.blocker.SetBlocked(t.Context(), t.phone.Contact(), want))
+		c, err := t.directory.Contact(t.Context(), t.phone.Contact())
+		if err != nil || c.IsBlocked != want {
+			t.Errorf("the contact is %+v (%v)", c, err)
+		}
+	}
+	isBlocked(true)
+	t.phone.Send(t, parley.Text{Body: "while blocked"}, nil, "")
+	isBlocked(false)
+	last := t.phone.Send(t, parley.Text{Body: "later"}, nil, "")
+	if got := awaitCount[network.Message](t, t.in, 1)[0]; got.ID != last {
+		t.Errorf("there came %+v", got)
+	}
+}
+
 func testOwnOperations(t *fixture) {
 	m := t.outgoing(t.phone.Contact(), parley.Text{Body: "hi"})
 	t.send(m)

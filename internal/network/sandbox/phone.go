@@ -21,6 +21,7 @@ type Phone struct {
 	Reads     Reads
 	Delay     time.Duration // before it confirms that something was delivered
 	Blocks    bool          // refuses the channel's messages
+	Blocked   bool          // by the channel
 	OnNetwork bool
 	LIDOnly   bool // the network names it by a LID, which the session maps to its number: the channel sees no difference
 	Replies   bool // replies to every message
@@ -94,13 +95,14 @@ func newPhone(number string) Phone {
 	return p
 }
 
-const phoneColumns = `id, world, number, name, online, reads, delay_ms, blocks, on_network, lid_only, answers, seen_at, delivered, read`
+const phoneColumns = `id, world, number, name, online, reads, delay_ms, blocks, blocked, on_network, lid_only, answers, seen_at,
+	delivered, read`
 
 func scanPhone(row scanner) (*phone, error) {
 	var p phone
 	var delay, seen int64
-	err := row.Scan(&p.id, &p.world, &p.Number, &p.Name, &p.Online, &p.Reads, &delay, &p.Blocks, &p.OnNetwork, &p.LIDOnly, &p.Replies, &seen,
-		&p.delivered, &p.read)
+	err := row.Scan(&p.id, &p.world, &p.Number, &p.Name, &p.Online, &p.Reads, &delay, &p.Blocks, &p.Blocked, &p.OnNetwork, &p.LIDOnly,
+		&p.Replies, &seen, &p.delivered, &p.read)
 	p.OnNetwork = p.OnNetwork && p.contactID().CanExist()
 	p.Delay = time.Duration(delay) * time.Millisecond
 	if seen > 0 {

@@ -82,6 +82,9 @@ func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message) error {
 	}
 	m.Cursor = cursorAt(seq)
 	tx.OnCommit(func() { w.net.purger.grew([]delivery{{phone: p}}) })
+	if p.Blocked && m.group == 0 {
+		return nil
+	}
 	return w.addEvent(tx, p, event{Type: messageEvent, Group: m.group, Target: m.ID.ID, Kind: m.Kind, Text: m.Body, Data: data,
 		ReplyTo: m.ReplyTo})
 }

@@ -188,7 +188,7 @@ func (t *sendTx) phone(contact parley.ContactID) (p *phone, err error) {
 func (p *phone) refusal(m *parley.Message) error {
 	kind := m.Content.Kind()
 	switch m.Content.(type) {
-	case parley.Seen, parley.Delete, parley.Star, parley.Archive:
+	case parley.Seen, parley.Delete, parley.Star, parley.Archive, parley.ReadChat:
 		return nil // the phone need not accept it
 	}
 	switch {
@@ -301,13 +301,18 @@ func (t *sendTx) applyOperation(m *parley.Message, p *phone) (err error) {
 	case parley.Edit:
 		err = t.edit(c, p)
 	case parley.Seen:
-		err = t.tx.Do(`UPDATE messages SET status = $4`+oneMessage+` AND status = 0`,
-			p.id, string(c.Target.ID), fromPhone, int64(parley.Read))
+		err = t.see(c, p)
+	case parley.ReadChat:
+		err = sqldb.Each(c.Seen, func(seen parley.Seen) error { return t.see(seen, p) })
 	case parley.Delete:
 		err = t.tx.Do(deleteMessage, p.id, string(c.Target.ID), fromChannel, int64(parley.Deleted))
 	case parley.Star, parley.Archive: // private to the channel: no phone sees it
 	}
 	return err
+}
+
+func (t *sendTx) see(c parley.Seen, p *phone) error {
+	return t.tx.Do(`UPDATE messages SET status = $4`+oneMessage+` AND status = 0`, p.id, string(c.Target.ID), fromPhone, int64(parley.Read))
 }
 
 // edit changes the text of a message on a phone.

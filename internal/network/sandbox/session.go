@@ -22,6 +22,7 @@ var _ interface {
 	network.Typist
 	network.Directory
 	network.Groups
+	network.Blocker
 } = (*session)(nil)
 
 type session struct {
@@ -338,6 +339,21 @@ func (s *session) CheckNumber(ctx context.Context, number string) (parley.Contac
 	return id, p.OnNetwork, err
 }
 
+// SetBlocked blocks a phone: what it writes to the channel does not arrive. Groups go on.
+func (s *session) SetBlocked(ctx context.Context, id parley.ContactID, blocked bool) error {
+	if err := s.connected(); err != nil {
+		return err
+	}
+	return s.world.write(ctx, "block a phone", func(tx *sqldb.Tx) error {
+		p, err := s.world.phone(tx, id.Number())
+		if err != nil {
+			return err
+		}
+		tx.OnCommit(s.world.clearPhones)
+		return tx.Do(`UPDATE phones SET blocked = $2, changed = 1 WHERE id = $1`, p.id, blocked)
+	})
+}
+
 // lookUp returns the phone of a number without creating it.
 func (s *session) lookUp(ctx context.Context, id parley.ContactID) (Phone, error) {
 	if err := s.connected(); err != nil {
@@ -354,7 +370,8 @@ func (s *session) lookUp(ctx context.Context, id parley.ContactID) (Phone, error
 }
 
 func (p Phone) contact() parley.Contact {
-	c := parley.Contact{ID: parley.NewContactID(p.Number), Name: p.Name, IsBlocked: p.Blocks, OnNetwork: p.OnNetwork, LastSeenAt: p.LastSeenAt}
+	c := parley.Contact{ID: parley.NewContactID(p.Number), Name: p.Name, IsBlocked: p.Blocked, OnNetwork: p.OnNetwork,
+		LastSeenAt: p.LastSeenAt}
 	if p.OnNetwork {
 		c.About = about
 	}

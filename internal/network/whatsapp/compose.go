@@ -21,6 +21,12 @@ import (
 // compose builds the network's message. Composing a message twice gives the recipient the same meaning.
 func (conn *connection) compose(ctx context.Context, m *parley.Message, to types.JID) (*waE2E.Message, error) {
 	quote := conn.quote(ctx, m, to)
+	if parley.IsForwarded(m.Content) {
+		if quote == nil {
+			quote = &waE2E.ContextInfo{}
+		}
+		quote.IsForwarded, quote.ForwardingScore = new(true), new(uint32(1))
+	}
 	switch c := m.Content.(type) {
 	case parley.Text:
 		c, quote = conn.mention(ctx, to, c, quote)

@@ -11,6 +11,7 @@ import (
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
 
 	"parley"
 	"parley/internal/network"
@@ -109,6 +110,25 @@ func (conn *connection) isBlocked(ctx context.Context, c parley.ContactID) (bool
 		}
 	}
 	return known[phoneJID(c)] || known[lid.ToNonAD()], nil
+}
+
+func (s *session) SetBlocked(ctx context.Context, id parley.ContactID, blocked bool) error {
+	_, err := query(ctx, s, func(ctx context.Context, conn *connection) (struct{}, error) {
+		jid, err := conn.findAddress(ctx, id)
+		if err != nil {
+			return struct{}{}, conn.classifyUnsent(err)
+		}
+		action := events.BlocklistChangeActionUnblock
+		if blocked {
+			action = events.BlocklistChangeActionBlock
+		}
+		if _, err = conn.client.UpdateBlocklist(ctx, jid, action); err != nil {
+			return struct{}{}, conn.queryError("change who is blocked", err)
+		}
+		conn.blocked.changed()
+		return struct{}{}, nil
+	})
+	return err
 }
 
 func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {

@@ -17,20 +17,24 @@ import (
 	"parley/internal/network"
 )
 
-// markSeen sends a read receipt. The network does not confirm receipts, but it handles stanzas in order: the response
-// to a later ping confirms it.
-func (conn *connection) markSeen(ctx context.Context, chat parley.ContactID, c parley.Seen) error {
+// markSeen sends a read receipt for messages of one author, which is empty in a chat of two. The network does not confirm receipts, but
+// it handles stanzas in order: the response to a later ping confirms it.
+func (conn *connection) markSeen(ctx context.Context, chat, author parley.ContactID, ids ...parley.MessageID) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	to, err := conn.findAddress(ctx, chat)
 	sender := to
-	if err == nil && c.Author != "" {
-		sender, err = conn.findAddress(ctx, c.Author)
+	if err == nil && author != "" {
+		sender, err = conn.findAddress(ctx, author)
 	}
 	if err != nil {
 		return conn.classifyUnsent(err)
 	}
-	if err := conn.client.MarkRead(ctx, []types.MessageID{types.MessageID(c.Target.ID)}, time.Now(), to, sender); err != nil {
+	all := make([]types.MessageID, len(ids))
+	for i, id := range ids {
+		all[i] = types.MessageID(id)
+	}
+	if err := conn.client.MarkRead(ctx, all, time.Now(), to, sender); err != nil {
 		return conn.queryError("mark as seen", err)
 	}
 	if ok, _ := conn.inner().SendKeepAlive(ctx); !ok {
@@ -73,6 +77,24 @@ func (conn *connection) archive(ctx context.Context, chat parley.ContactID, arch
 		return err
 	}
 	return conn.changeSetting(ctx, appstate.BuildArchive(jid, archived, time.Time{}, nil))
+}
+
+// readChat sends read receipts to the authors, and marks the chat for the account's owner.
+func (conn *connection) readChat(ctx context.Context, chat parley.ContactID, c parley.ReadChat) error {
+	byAuthor := map[parley.ContactID][]parley.MessageID{}
+	for _, seen := range c.Seen {
+		byAuthor[seen.Author] = append(byAuthor[seen.Author], seen.Target.ID)
+	}
+	for author, ids := range byAuthor {
+		if err := conn.markSeen(ctx, chat, author, ids...); err != nil {
+			return err
+		}
+	}
+	jid, err := conn.ownChatJID(ctx, chat)
+	if err != nil {
+		return err
+	}
+	return conn.changeSetting(ctx, appstate.BuildMarkChatAsRead(jid, c.Read, time.Time{}, nil))
 }
 
 // ownChatJID is how the account's own devices name a chat among each other: by LID once they have moved to it.

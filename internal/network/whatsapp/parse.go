@@ -43,11 +43,11 @@ func parse(m *waE2E.Message) parsed {
 		return parseFile(m.DocumentWithCaptionMessage.GetMessage().GetDocumentMessage())
 	case m.LocationMessage != nil:
 		x := m.LocationMessage
-		return parsed{content: newLocation(x.GetName(), x.GetAddress(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
+		return parsed{content: newLocation(x.GetName(), x.GetAddress(), x),
 			replyTo: quoted(x.GetContextInfo())}
 	case m.LiveLocationMessage != nil:
 		x := m.LiveLocationMessage
-		return parsed{content: newLocation(x.GetCaption(), "", x.GetDegreesLatitude(), x.GetDegreesLongitude()),
+		return parsed{content: newLocation(x.GetCaption(), "", x),
 			replyTo: quoted(x.GetContextInfo())}
 	case m.ContactMessage != nil:
 		x := m.ContactMessage
@@ -105,7 +105,7 @@ func textReply(text string, c *waE2E.ContextInfo) parsed {
 }
 
 func parseText(x *waE2E.ExtendedTextMessage) parsed {
-	text := parley.Text{Body: stripNUL(x.GetText())}
+	text := parley.Text{Body: stripNUL(x.GetText()), Forwarded: x.GetContextInfo().GetIsForwarded()}
 	if url := x.GetMatchedText(); url != "" && x.GetTitle() != "" {
 		text.Preview = &parley.Preview{URL: stripNUL(url), Title: stripNUL(x.GetTitle()), Description: stripNUL(x.GetDescription()),
 			Thumbnail: limitThumbnail(x.GetJPEGThumbnail())}
@@ -114,7 +114,8 @@ func parseText(x *waE2E.ExtendedTextMessage) parsed {
 }
 
 func parseFile(x fileMessage) parsed {
-	media := parley.Media{MIME: x.GetMimetype(), Size: int64(x.GetFileLength()), SHA256: x.GetFileSHA256()}
+	media := parley.Media{MIME: x.GetMimetype(), Size: int64(x.GetFileLength()), SHA256: x.GetFileSHA256(),
+		Forwarded: x.GetContextInfo().GetIsForwarded()}
 	p := parsed{replyTo: quoted(x.GetContextInfo()), file: x}
 	switch x := x.(type) {
 	case *waE2E.ImageMessage:
@@ -157,9 +158,14 @@ func limitThumbnail(thumbnail []byte) []byte {
 	return thumbnail
 }
 
-func newLocation(title, address string, latitude, longitude float64) parley.Location {
+func newLocation(title, address string, x interface {
+	GetDegreesLatitude() float64
+	GetDegreesLongitude() float64
+	GetContextInfo() *waE2E.ContextInfo
+}) parley.Location {
 	degrees := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	return parley.Location{Title: stripNUL(title), Address: stripNUL(address), Latitude: degrees(latitude), Longitude: degrees(longitude)}
+	return parley.Location{Title: stripNUL(title), Address: stripNUL(address), Latitude: degrees(x.GetDegreesLatitude()),
+		Longitude: degrees(x.GetDegreesLongitude()), Forwarded: x.GetContextInfo().GetIsForwarded()}
 }
 
 // Bounds of contact cards that a stranger sends: they are repeated in every event of the message.
@@ -179,7 +185,7 @@ func parseCards(title string, from []*waE2E.ContactMessage, c *waE2E.ContextInfo
 		}
 		cards = append(cards, card)
 	}
-	return parsed{content: parley.Contacts{Title: stripNUL(title), Cards: cards}, replyTo: quoted(c)}
+	return parsed{content: parley.Contacts{Title: stripNUL(title), Cards: cards, Forwarded: c.GetIsForwarded()}, replyTo: quoted(c)}
 }
 
 // findPoll returns the poll of any message version.

@@ -62,11 +62,13 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 	defer done()
 	switch c := m.Content.(type) {
 	case parley.Seen:
-		return conn.markSeen(ctx, m.Chat, c)
+		return conn.markSeen(ctx, m.Chat, c.Author, c.Target.ID)
 	case parley.Star:
 		return conn.star(ctx, m.Chat, c)
 	case parley.Archive:
 		return conn.archive(ctx, m.Chat, c.Archived)
+	case parley.ReadChat:
+		return conn.readChat(ctx, m.Chat, c)
 	}
 	to, err := conn.findAddress(ctx, m.Chat)
 	if err != nil {

@@ -1,7 +1,10 @@
 package whatsapptest
 
 import (
+	"slices"
 	"strconv"
+
+	"go.mau.fi/whatsmeow/types"
 )
 
 // handleIQ handles a request of a linked client. An unknown request is a violation. It gets an error at once: without a
@@ -68,6 +71,13 @@ func (s *Server) respond(c *conn, d *device, q *node) {
 	case "w:profile:picture get picture":
 		s.picture(c, q, &child)
 	case "blocklist get ":
+		c.reply(q, blocklist(d.owner))
+	case "blocklist set item":
+		who := jid(&child, "jid")
+		d.owner.blocked = slices.DeleteFunc(d.owner.blocked, func(j types.JID) bool { return j == who })
+		if str(&child, "action") == "block" {
+			d.owner.blocked = append(d.owner.blocked, who)
+		}
 		c.reply(q, blocklist(d.owner))
 	case "md set remove-companion-device":
 		// The client deletes its store itself. A stream error would cause a second, racing deletion.
