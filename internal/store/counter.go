@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"parley"
@@ -129,6 +130,70 @@ func (c *counting) merge(other *counting) {
 	}
 }
 
+// countPause is how often a node writes its counters to PostgreSQL. Every commit counts something in the same few rows, and while a
+// snapshot is held, as by a dump, each commit that changes a row makes the next one slower.
+const countPause = time.Second
+
+// pendingCounting holds the counters of committed transactions that are not written yet, on PostgreSQL.
+type pendingCounting struct {
+	counting             // only the writer uses it
+	at       time.Time   // when they were last written
+	some     atomic.Bool // there are some
+	wake     func()      // writes them
+}
+
+// write stores the counters of a transaction with those that are pending, or leaves both for later.
+func (p *pendingCounting) write(t *sqldb.Tx, own *counting, must bool) error {
+	if !t.IsPostgres() {
+		return own.write(t)
+	}
+	if own.isEmpty() && !must {
+		return nil
+	}
+	all := *own
+	if !must && time.Since(p.at) < countPause {
+		t.OnCommit(func() {
+			p.counting.merge(&all)
+			if !p.some.Swap(true) { // in case no transaction follows
+				time.AfterFunc(countPause, p.wake)
+			}
+		})
+		return nil
+	}
+	t.OnCommit(func() {
+		p.counting, p.at = counting{}, time.Now()
+		p.some.Store(false)
+	})
+	all.merge(&p.counting)
+	return all.write(t)
+}
+
+// writeCounters writes the counters that are pending, unless that takes long.
+func (db *DB) writeCounters(ctx context.Context) {
+	if !db.pending.some.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, countPause)
+	defer cancel()
+	done := make(chan struct{})
+	db.sql.Begin(ctx, db.writing(func(tx *Tx) error {
+		tx.ending.flushes = true
+		return nil
+	}), func(error) { close(done) })
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// counted returns a reader of counters. It has written those that are pending.
+func (db *DB) counted(ctx context.Context) Reader {
+	db.writeCounters(ctx)
+	return db.with(ctx)
+}
+
+func (c *counting) isEmpty() bool { return len(c.counts)+len(c.received)+len(c.confirmed) == 0 }
+
 // write stores the counters. All nodes lock the rows in the same order, so they do not wait for each other in a circle: channels
 // first, which statements before this may have locked.
 func (c *counting) write(t *sqldb.Tx) error {
@@ -248,11 +313,11 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, why parley.FailureCo
 }
 
 // Counters sums the counters since a time, over all channels.
-func (r Reader) Counters(ctx context.Context, since time.Time) (map[Counter]int64, error) {
+func (db *DB) Counters(ctx context.Context, since time.Time) (map[Counter]int64, error) {
 	// Whole hours, and the minutes before the first of them.
 	hour := (since.Unix() + 3599) / 3600
 	sums := map[Counter]int64{}
-	err := each(r.with(ctx), `SELECT what, sum(n) FROM (
+	err := each(db.counted(ctx), `SELECT what, sum(n) FROM (
 		SELECT what, n FROM counter_hour WHERE channel = 0 AND hour >= $1
 		UNION ALL SELECT what, n FROM counter_minute WHERE channel = 0 AND minute >= $2 AND minute < $3) AS all_counts GROUP BY what`,
 		[]any{hour, since.Unix() / 60, 60 * hour}, func(row scanner) error {
@@ -266,10 +331,10 @@ func (r Reader) Counters(ctx context.Context, since time.Time) (map[Counter]int6
 }
 
 // WebhookCounters sums the counters of each webhook since a time.
-func (r Reader) WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[Counter]int64, error) {
+func (db *DB) WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[Counter]int64, error) {
 	hour := (since.Unix() + 3599) / 3600
 	sums := map[parley.WebhookID]map[Counter]int64{}
-	err := each(r.with(ctx), `SELECT webhook, what, sum(n) FROM (
+	err := each(db.counted(ctx), `SELECT webhook, what, sum(n) FROM (
 		SELECT webhook, what, n FROM counter_hour WHERE channel = 0 AND hour >= $1 AND webhook <> ''
 		UNION ALL SELECT webhook, what, n FROM counter_minute WHERE channel = 0 AND minute >= $2 AND minute < $3 AND webhook <> '')
 		AS all_counts GROUP BY webhook, what`,
@@ -288,7 +353,7 @@ func (r Reader) WebhookCounters(ctx context.Context, since time.Time) (map[parle
 }
 
 // CounterSteps sums the counters of each step of time since q.From. Steps are numbered from 0.
-func (r Reader) CounterSteps(ctx context.Context, q CounterQuery) (map[int64]map[Counter]int64, error) {
+func (db *DB) CounterSteps(ctx context.Context, q CounterQuery) (map[int64]map[Counter]int64, error) {
 	table, unit, seconds := "counter_minute", "minute", int64(60)
 	if q.Step >= time.Hour {
 		table, unit, seconds = "counter_hour", "hour", 3600
@@ -304,7 +369,7 @@ func (r Reader) CounterSteps(ctx context.Context, q CounterQuery) (map[int64]map
 		webhook = fmt.Sprintf(" AND webhook = $%d", len(args))
 	}
 	steps := map[int64]map[Counter]int64{}
-	err := each(r.with(ctx), `SELECT (`+unit+` - $1) / $2 AS step, what, sum(n) FROM `+table+`
+	err := each(db.counted(ctx), `SELECT (`+unit+` - $1) / $2 AS step, what, sum(n) FROM `+table+`
 		WHERE channel = `+channel+` AND `+unit+` >= $1`+webhook+` GROUP BY 1, 2`, args, func(row scanner) error {
 		var step, n int64
 		var what Counter
@@ -333,11 +398,11 @@ func (r Reader) PendingByChannel(ctx context.Context) (map[parley.ChannelCode]in
 }
 
 // ChannelActivity reads the recent activity of channels.
-func (r Reader) ChannelActivity(
+func (db *DB) ChannelActivity(
 	ctx context.Context, since time.Time, codes []parley.ChannelCode,
 ) (map[parley.ChannelCode]ChannelActivity, error) {
 	all := map[parley.ChannelCode]ChannelActivity{}
-	_, err := listIn(r.with(ctx), `SELECT code, last_received_at, last_confirmed_at,
+	_, err := listIn(db.counted(ctx), `SELECT code, last_received_at, last_confirmed_at,
 		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $2), 0),
 		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $3), 0)
 		FROM channel WHERE code IN `, ``, []any{since.Unix() / 3600, string(CountSent), string(CountFailed)}, texts(codes),

@@ -12,6 +12,7 @@ import (
 type ending struct {
 	counting
 	changes []change
+	flushes bool  // counters of earlier transactions must be written too
 	removed int64 // events up to this seq are removed; 0: no more than before
 	events  []newEvent
 	stored  []func() error // see WhenStored
@@ -32,7 +33,7 @@ type newEvent struct {
 // merge adds what a caller left to do to that of its transaction.
 func (e *ending) merge(own *ending) {
 	e.counting.merge(&own.counting)
-	e.changes, e.removed = append(e.changes, own.changes...), max(e.removed, own.removed)
+	e.changes, e.flushes, e.removed = append(e.changes, own.changes...), e.flushes || own.flushes, max(e.removed, own.removed)
 	e.events = append(e.events, own.events...)
 	e.stored = append(e.stored, own.stored...)
 	e.after = append(e.after, own.after...)
@@ -78,7 +79,7 @@ func (db *DB) beforeCommit(t *sqldb.Tx) error {
 			return err
 		}
 	}
-	if err := e.counting.write(t); err != nil {
+	if err := db.pending.write(t, &e.counting, e.flushes); err != nil {
 		return err
 	}
 	if e.removed > 0 {

@@ -2,15 +2,19 @@ package store_test
 
 import (
 	"database/sql"
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	_ "modernc.org/sqlite"             // the driver "sqlite"
 
+	"parley"
 	"parley/internal/postgrestest"
 	"parley/internal/store"
 	"parley/internal/store/sqldb"
@@ -88,4 +92,48 @@ func TestIndexesOfOldTablesAreApart(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPostgresCountersWait: while a snapshot is held, a row that each commit changes makes the next one slower.
+func TestPostgresCountersWait(t *testing.T) {
+	address := postgrestest.Start(t).Schema(t)
+	written, commits := 0, 50
+	db, err := store.OpenNarrow(t.Context(), address, func(query string, _ []any) {
+		if strings.HasPrefix(query, "INSERT INTO counter_minute") || strings.HasPrefix(query, "UPDATE channel SET last_received_at") {
+			written++ // for one channel, for all channels, and when it last received
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for i := range commits + 1 {
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+			if i == 0 {
+				return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Network: parley.Sandbox})
+			}
+			m := parley.Message{Channel: "demo", Chat: ann, ID: parley.MessageID(strconv.Itoa(i)), Content: parley.Text{Body: "Hi"},
+				Status: parley.Received, CreatedAt: start}
+			return errors.Join(tx.ReceiveMessage(t.Context(), &m, true),
+				tx.AddEvent(t.Context(), &parley.Event{Type: parley.MessageReceived, Channel: "demo", At: start, Message: &m}))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if most := 3 * (2 + int(time.Since(began)/time.Second)); written > most {
+		t.Errorf("%d rows were written for %d commits in %s", written, commits, time.Since(began))
+	}
+	for range 2 { // before they are read, and when the store is closed
+		counts, err := db.Counters(t.Context(), time.Now().Add(-time.Hour))
+		if err != nil || counts[store.CountReceived] != int64(commits) {
+			t.Errorf("counted %v: %v", counts, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if db, err = store.Open(t.Context(), address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db.Close()
 }

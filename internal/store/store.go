@@ -9,7 +9,7 @@
 //   - A message of the history has a position in its chat. Positions have no gaps and grow with the seq.
 //   - A number in any known spelling (alias) leads to one chat.
 //   - A change of a message's status and its event are in one transaction, so a timeline is complete.
-//   - Counters are written in the transaction that they count.
+//   - Counters are written in the transaction that they count; on PostgreSQL with the first one after a second, or before they are read.
 //   - Rows that all nodes write are written at the end of a transaction, in one order (ending.go).
 //   - An event's seq only grows and is never used again, so a cursor stays valid after a purge.
 //   - Reads that could see many rows have a limit per call, so no call holds a connection for long.
@@ -39,6 +39,7 @@ type DB struct {
 	logNumber uint32 // number of the event log, a part of event ids
 	waiters   eventWaiters
 	ending    batchEnding
+	pending   pendingCounting
 	channels  batchChannels
 	onEvents  func() // see Watch; nil: nothing
 	onChanges func()
@@ -63,6 +64,7 @@ func options(path string) sqldb.Options {
 
 func open(ctx context.Context, o sqldb.Options) (s *DB, err error) {
 	s = &DB{}
+	s.pending.wake = func() { s.writeCounters(context.Background()) }
 	o.BeforeCommit = s.beforeCommit
 	if s.sql, err = sqldb.Open(ctx, o); err != nil {
 		return nil, err
@@ -107,7 +109,10 @@ func For(ctx context.Context, caller string) context.Context { return sqldb.For(
 func Caller(ctx context.Context) string { return sqldb.Caller(ctx) }
 
 // Close waits for running transactions and closes the database. It may be called twice.
-func (db *DB) Close() error { return db.sql.Close() }
+func (db *DB) Close() error {
+	db.writeCounters(context.Background()) // if it fails, the last second is not counted
+	return db.sql.Close()
+}
 
 // CheckStart looks for damage in the schema and at the beginning of every table.
 func (db *DB) CheckStart(ctx context.Context) error { return db.sql.CheckStart(ctx) }
