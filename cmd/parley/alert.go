@@ -17,10 +17,6 @@ func notified(r *wire.AlertRule) wire.Text {
 }
 
 func (c *cli) alert() *cobra.Command {
-	kinds := make([]string, len(parley.AlertKinds))
-	for i, k := range parley.AlertKinds {
-		kinds[i] = string(k)
-	}
 	return c.resource(resource{
 		name: "alert", short: "Manage alerts: notices of problems, by webhook or message", id: "alr_2f0c6a9be1d84c53a7f0",
 		example: `  parley alert create --kind channel_logged_out --url https://ops.example.com/alerts
@@ -35,7 +31,7 @@ still wrong when they end is sent then. With --url the secret that signs the req
 			example: `  parley alert create --kind channel_logged_out --url https://ops.example.com/alerts
   parley alert create --kind failing_sends --share 30 --via toko --to +6281234567890 --quiet 22:00-07:00 --zone Asia/Jakarta`,
 			flags: []flag{
-				textFlag("kind", "what to watch: "+strings.Join(kinds, ", ")),
+				textFlag("kind", "what to watch: "+strings.Join(words(parley.AlertKinds), ", ")),
 				textFlag("name", "a name, for notices"),
 				textFlag("channel", "only this channel, by its code"),
 				textFlag("url", "the address to notify"),

@@ -78,7 +78,7 @@ func (t *conversation) run(ctx context.Context, chat parley.ContactID) error {
 	began, ended := make(chan struct{}), make(chan error, 1)
 	t.replied = make(chan struct{}, 1)
 	events := &stream{cli: t.cli, client: t.client, connected: func() { close(began) },
-		query: url.Values{"types": {strings.Join(typeNames([]parley.EventType{
+		query: url.Values{"types": {strings.Join(words([]parley.EventType{
 			parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted,
 			parley.MessageEdited}), ",")}}}
 	t.mu.Lock() // what arrives while the history is read is printed after it

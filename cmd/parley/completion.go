@@ -120,10 +120,10 @@ func (c *cli) completeArgs(root *cobra.Command) {
 		"role":    fixed(parley.RoleNames()...),
 		"kind":    fixed(string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken)),
 		"network": c.networkNames,
-		"events":  fixed(typeNames(parley.EventTypes)...),
+		"events":  fixed(words(parley.EventTypes)...),
 		"print":   fixed("code", "link", "body", "id", "json"),
 		"profile": profileNames,
-		"status":  fixed(statusNames()...), "direction": fixed("in", "out"), "format": fixed("csv", "jsonl"),
+		"status":  fixed(words(parley.Statuses)...), "direction": fixed("in", "out"), "format": fixed("csv", "jsonl"),
 	} {
 		if f := root.Flag(flag); f != nil && f.Value.Type() != "bool" {
 			_ = root.RegisterFlagCompletionFunc(flag, complete) // fails only if it is registered already

@@ -14,6 +14,8 @@ import (
 // topic is help that concerns several commands.
 type topic struct{ name, short string }
 
+func (t topic) String() string { return t.name }
+
 var topics = []topic{
 	{"risks", "Why WhatsApp restricts numbers, and how to avoid it"},
 	{"passkey", "Why a channel cannot be paired while its account has a passkey"},
@@ -43,7 +45,7 @@ func (c *cli) help(root *cobra.Command) *cobra.Command {
   parley help risks`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return append(names(root), topicNames()...), cobra.ShellCompDirectiveNoFileComp
+			return append(names(root), words(topics)...), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -58,7 +60,7 @@ func (c *cli) help(root *cobra.Command) *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				known := names(cmd)
 				if cmd == root {
-					known = append(known, topicNames()...)
+					known = append(known, words(topics)...)
 				}
 				return fail(exitUsage, "there is no command or topic %q.%s See: parley help", strings.Join(args, " "), didYouMean(rest[0], known))
 			}
@@ -75,14 +77,6 @@ func names(cmd *cobra.Command) []string {
 		if sub.IsAvailableCommand() {
 			list = append(list, sub.Name())
 		}
-	}
-	return list
-}
-
-func topicNames() []string {
-	var list []string
-	for _, t := range topics {
-		list = append(list, t.name)
 	}
 	return list
 }

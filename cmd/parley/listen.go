@@ -75,7 +75,7 @@ func (c *cli) follow(cmd *cobra.Command, types []parley.EventType, channel, forw
 	cl.Channel = channel
 	stream := &stream{cli: c, client: cl, query: url.Values{}}
 	if len(types) > 0 {
-		stream.query.Set("types", strings.Join(typeNames(types), ","))
+		stream.query.Set("types", strings.Join(words(types), ","))
 	}
 	lines := &linePrinter{out: c.out, json: c.json}
 	on := func(e streamEvent) error { lines.event(e); return nil }

@@ -79,7 +79,7 @@ type eventLog struct {
 
 func (l *eventLog) query() url.Values {
 	query := url.Values{}
-	for name, value := range texts("channel", l.channel, "types", strings.Join(typeNames(l.types), ",")) {
+	for name, value := range texts("channel", l.channel, "types", strings.Join(words(l.types), ",")) {
 		query.Set(name, value.(string))
 	}
 	return query

@@ -101,14 +101,19 @@ func (c *cli) confirm(ctx context.Context, yes bool, what, name string) error {
 // ask asks a person at the terminal and returns the line that was typed.
 func (c *cli) ask(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(c.err, question)
+	return awaitLine(ctx, func() (string, error) { return readTypedLine(c.in) })
+}
+
+// awaitLine returns the line that read reads, or an error when ctx ends.
+func awaitLine(ctx context.Context, read func() (string, error)) (string, error) {
 	type line struct {
 		text string
 		err  error
 	}
 	typed := make(chan line, 1)
 	go func() { // ends with the process if nothing is typed
-		text, err := readTypedLine(c.in)
-		typed <- line{text, err}
+		text, err := read()
+		typed <- line{strings.TrimSpace(text), err}
 	}()
 	select {
 	case <-ctx.Done():
@@ -117,7 +122,7 @@ func (c *cli) ask(ctx context.Context, question string) (string, error) {
 		if l.err != nil {
 			return "", fail(exitNeedsPerson, "nothing was typed")
 		}
-		return strings.TrimSpace(l.text), nil
+		return l.text, nil
 	}
 }
 

@@ -106,7 +106,7 @@ apostrophe before it, because spreadsheet programs would run it as a formula. Ea
 func messageFlags() []flag {
 	return []flag{
 		textFlag("contact", "only with this number, with numbers that begin so, or in this group"),
-		textFlag("status", "only with this status: "+strings.Join(statusNames(), ", ")).by(readUpper),
+		textFlag("status", "only with this status: "+strings.Join(words(parley.Statuses), ", ")).by(readUpper),
 		textFlag("type", "only of this type: text, image, …"),
 		textFlag("direction", "only received ones (in) or sent ones (out)"),
 		textFlag("text", "only those whose text contains this"),
@@ -139,14 +139,6 @@ func (c *cli) newReader(channel string) (*reader, error) {
 	}
 	cl.Channel = channel // the management API has it in the query
 	return &reader{cl, prefix}, nil
-}
-
-func statusNames() []string {
-	var names []string
-	for _, s := range parley.Statuses {
-		names = append(names, s.String())
-	}
-	return names
 }
 
 const mostPerPage = 200 // of the API

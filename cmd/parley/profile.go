@@ -293,25 +293,16 @@ func (c *cli) askSecret(ctx context.Context, terminal *os.File, question string)
 	}
 	fmt.Fprint(c.err, question)
 	defer fmt.Fprintln(c.err)
-	type line struct {
-		text []byte
-		err  error
-	}
-	typed := make(chan line, 1)
-	go func() { // ends with the process if nothing is typed
+	text, err := awaitLine(ctx, func() (string, error) {
 		text, err := term.ReadPassword(int(terminal.Fd()))
-		typed <- line{text, err}
-	}()
-	select {
-	case <-ctx.Done():
+		return string(text), err
+	})
+	if ctx.Err() != nil {
 		_ = term.Restore(int(terminal.Fd()), before) // else the shell would not show what is typed
-		return "", ctx.Err()
-	case l := <-typed:
-		if l.err != nil || len(l.text) == 0 {
-			return "", fail(exitNeedsPerson, "nothing was typed")
-		}
-		return strings.TrimSpace(string(l.text)), nil
+	} else if err == nil && text == "" {
+		err = fail(exitNeedsPerson, "nothing was typed")
 	}
+	return text, err
 }
 
 // isPlain reports whether requests to a server cross a network without encryption.

@@ -61,7 +61,7 @@ Events: ` + strings.Join(happen, ", "),
 }
 
 func (t *trigger) names() []string {
-	return typeNames(slices.Sorted(maps.Keys(t.causes())))
+	return words(slices.Sorted(maps.Keys(t.causes())))
 }
 
 // unknown lists the events that can be triggered instead.

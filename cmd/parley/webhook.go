@@ -96,7 +96,7 @@ func eventTypes(names []string) ([]parley.EventType, error) {
 	for _, name := range names {
 		t, known := parley.ParseEventType(strings.TrimSpace(name))
 		if !known {
-			all := typeNames(parley.EventTypes)
+			all := words(parley.EventTypes)
 			return nil, fail(exitUsage, "--events: there is no type %q.%s Types: %s", name, didYouMean(name, all), strings.Join(all, ", "))
 		}
 		if !slices.Contains(types, t) {
@@ -120,12 +120,13 @@ func (w *webhook) state() string {
 }
 
 func (w *webhook) channel() string { return cmp.Or(string(w.Channel), "all") }
-func (w *webhook) events() string  { return cmp.Or(strings.Join(typeNames(w.Events), ","), "all") }
+func (w *webhook) events() string  { return cmp.Or(strings.Join(words(w.Events), ","), "all") }
 
-func typeNames(types []parley.EventType) []string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = string(t)
+// words are the names of values.
+func words[T any](values []T) []string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = fmt.Sprint(v)
 	}
 	return names
 }

@@ -9,8 +9,12 @@ import (
 	"sync"
 )
 
-// Inside returns a transport that calls a handler in this process on behalf of a request: the handler sees the address and
-// the proxies of that request. Unlike [Direct] it streams, so it can read events.
+// Direct returns a transport that calls a handler in this process.
+func Direct(h http.Handler) http.RoundTripper {
+	return Inside(h, &http.Request{RemoteAddr: "127.0.0.1:0", Host: "parley"})
+}
+
+// Inside is Direct on behalf of a request: the handler sees the address and the proxies of that request.
 func Inside(h http.Handler, of *http.Request) http.RoundTripper { return &inside{h, of} }
 
 type inside struct {
@@ -35,7 +39,9 @@ func (i *inside) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	body, out := io.Pipe()
 	w := &pipeWriter{header: http.Header{}, out: out, begun: make(chan struct{})}
+	done := make(chan struct{})
 	go func() { // ends with the handler, which ends when ctx does or nobody reads any more
+		defer close(done)
 		defer within.Body.Close()
 		defer func() {
 			if p := recover(); p != nil { // of a proxy that lost its connection
@@ -51,11 +57,12 @@ func (i *inside) RoundTrip(req *http.Request) (*http.Response, error) {
 	case <-ctx.Done():
 		cancel()
 		body.Close()
+		<-done
 		return nil, ctx.Err()
 	}
 	return &http.Response{
 		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.sent, Body: &pipeBody{body, cancel}, ContentLength: -1, Request: req,
+		Header: w.sent, Body: &pipeBody{body, cancel, done}, ContentLength: -1, Request: req,
 	}, nil
 }
 
@@ -86,13 +93,16 @@ func (w *pipeWriter) Write(p []byte) (int, error) {
 
 func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// pipeBody ends the handler when it is closed.
+// pipeBody ends the handler when it is closed, and waits for that.
 type pipeBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
+	done   <-chan struct{}
 }
 
 func (b *pipeBody) Close() error {
 	b.cancel()
-	return b.PipeReader.Close()
+	err := b.PipeReader.Close()
+	<-b.done
+	return err
 }
