@@ -27,9 +27,8 @@ func (c *cli) channel() *cobra.Command {
 			use: "create CODE", short: "Create a channel",
 			long: `Create a channel. A running server starts it at once. Without --network it is on the sandbox, with simulated
 phones. With --webhook, add a webhook for its events too, and print the webhook's id and secret.`,
-			example: `  parley channel create toko --network whatsapp --name 'Toko Ayu'
-  parley channel create shop --network cloud --phone-number-id 1065… --waba-id 1022… --access-token-file t.txt --app-secret-file s.txt
-  parley channel create try --webhook https://example.com/hook`,
+			example: `  parley channel create toko --network whatsapp --name 'Toko Ayu' --webhook https://example.com/hook
+  parley channel create shop --network cloud --phone-number-id 1065… --waba-id 1022… --access-token-file t.txt --app-secret-file s.txt`,
 			flags: append([]flag{
 				textFlag("name", "display name (default: the code)"),
 				listFlag("label", "a label to find it by; may be repeated").as("labels"),
