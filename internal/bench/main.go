@@ -84,6 +84,7 @@ func run(ctx context.Context, o options) error {
 		{"writes-failing", measureFailing},
 		{"writes-inbound", measureInbound},
 		{"writes-snapshot", measureSnapshot},
+		{"writes-deadlocks", measureDeadlocks},
 		{"codes", measureCodes},
 		{"webhooks", measureWebhooks},
 		{"draining", measureDraining},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -168,22 +169,19 @@ func measureInbound(ctx context.Context, o options, t *table) error {
 			if err := addChannel(ctx, near, "near"); err != nil {
 				return err
 			}
-			receive := func(s *store.DB, code parley.ChannelCode, caller int) error {
+			store := func(s *store.DB, code parley.ChannelCode, caller int) error {
 				m := newText(caller, false)
 				m.Channel = code
-				return s.Tx(ctx, func(tx *store.Tx) error {
-					return errors.Join(tx.ReceiveMessage(ctx, &m, true),
-						tx.AddEvent(ctx, &parley.Event{Type: parley.MessageReceived, Channel: m.Channel, At: m.CreatedAt, Message: &m}))
-				})
+				return receive(ctx, s, &m)
 			}
 			during := time.Duration(o.rounds) * o.slice
 			var beside []time.Duration
 			var nearErr error
 			var wait sync.WaitGroup
 			wait.Go(func() {
-				beside, nearErr = callers(1, during, func(int) error { return receive(near, "near", 0) })
+				beside, nearErr = callers(1, during, func(int) error { return store(near, "near", 0) })
 			})
-			stored, err := callers(128, during, func(caller int) error { return receive(far, "demo", caller) })
+			stored, err := callers(128, during, func(caller int) error { return store(far, "demo", caller) })
 			wait.Wait()
 			if err = errors.Join(err, nearErr); err != nil {
 				return err
@@ -212,10 +210,7 @@ func measureSnapshot(ctx context.Context, o options, t *table) error {
 				for range n {
 					began := time.Now()
 					m := newText(1, false)
-					if err := s.Tx(ctx, func(tx *store.Tx) error {
-						return errors.Join(tx.ReceiveMessage(ctx, &m, true),
-							tx.AddEvent(ctx, &parley.Event{Type: parley.MessageReceived, Channel: m.Channel, At: m.CreatedAt, Message: &m}))
-					}); err != nil {
+					if err := receive(ctx, s, &m); err != nil {
 						return nil, err
 					}
 					took = append(took, time.Since(began))
@@ -241,5 +236,48 @@ func measureSnapshot(ctx context.Context, o options, t *table) error {
 				fmt.Sprintf("%.2f times as long (%.2f of %.2f ms)", ratio, ms(last), ms(first)), "<= 1.5", ratio <= 1.5)
 			return nil
 		})
+	})
+}
+
+// measureDeadlocks creates channels and adds events on two nodes at once.
+func measureDeadlocks(ctx context.Context, o options, t *table) error {
+	return withPostgres(func(server *postgrestest.Server) error {
+		return withStore(ctx, server.Address(), func(one *store.DB) error {
+			two, err := store.Open(ctx, server.Address())
+			if err != nil {
+				return err
+			}
+			defer two.Close()
+			if err := addChannel(ctx, two, "second"); err != nil {
+				return err
+			}
+			took, err := callers(32, 8*time.Duration(o.rounds)*o.slice, func(caller int) error {
+				s, code := one, parley.ChannelCode("demo")
+				if caller%2 == 1 {
+					s, code = two, "second"
+				}
+				if caller < 8 {
+					return addChannel(ctx, s, parley.ChannelCode(strings.ToLower(rand.Text())))
+				}
+				m := newText(caller, false)
+				m.Channel = code
+				return receive(ctx, s, &m)
+			})
+			if err != nil {
+				return err
+			}
+			found, err := server.Query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+			t.add("deadlocks of two nodes that create channels and add events", found+fmt.Sprintf(" (slowest %.0f ms)", ms(slices.Max(took))),
+				"0", found == "0")
+			return err
+		})
+	})
+}
+
+// receive stores an inbound message and its event.
+func receive(ctx context.Context, s *store.DB, m *parley.Message) error {
+	return s.Tx(ctx, func(tx *store.Tx) error {
+		return errors.Join(tx.ReceiveMessage(ctx, m, true),
+			tx.AddEvent(ctx, &parley.Event{Type: parley.MessageReceived, Channel: m.Channel, At: m.CreatedAt, Message: m}))
 	})
 }

@@ -82,6 +82,14 @@ func (db *DB) beforeCommit(t *sqldb.Tx) error {
 	if err := db.pending.write(t, &e.counting, e.flushes); err != nil {
 		return err
 	}
+	if e.removed == 0 && len(e.events) == 0 {
+		return nil
+	}
+	if t.IsPostgres() { // before the row, so that two transactions do not wait for each other
+		if err := t.Do(lockLog); err != nil {
+			return err
+		}
+	}
 	if e.removed > 0 {
 		if err := t.Do(`UPDATE log SET removed_to = greatest(removed_to, $1)`, e.removed); err != nil {
 			return err
@@ -131,14 +139,8 @@ func (e *ending) awaitMessages(t *sqldb.Tx) error {
 	return nil
 }
 
-// addEvents adds the events to the log. On PostgreSQL it locks the log, so that the seqs of events follow the order of the commits of
-// all nodes. The lock of a table leaves no old versions of a row behind, which a long snapshot would make every commit read.
+// addEvents adds the events to the log.
 func (e *ending) addEvents(t *sqldb.Tx, db *DB) error {
-	if t.IsPostgres() {
-		if err := t.Do(lockLog); err != nil {
-			return err
-		}
-	}
 	now := db.now()
 	for i := range e.events {
 		n := &e.events[i]
@@ -179,6 +181,8 @@ func (e *ending) addEvents(t *sqldb.Tx, db *DB) error {
 }
 
 const (
+	// lockLog makes the seqs of events follow the order of the commits of all nodes. The lock of a table leaves no old versions of a row
+	// behind, which a long snapshot would make every commit read.
 	lockLog = "LOCK TABLE log IN EXCLUSIVE MODE"
 
 	eventColumns = `channel, type, at, received_at, message, status, contact, data, encrypted`
