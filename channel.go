@@ -41,6 +41,19 @@ type Channel struct {
 	// AccountFrom is the Seq of the last message that was accepted before the account changed. Messages up to it belong
 	// to an earlier account and are never sent. The store sets it when Number changes.
 	AccountFrom int64
+	// Restricted: the network does not let the account write to new contacts, until RestrictedUntil; zero: that is unknown.
+	Restricted      bool
+	RestrictedUntil time.Time
+	BannedUntil     time.Time // when its last ban ended, or will; zero: there was none
+}
+
+// RestrictedAt reports whether the network does not let the account write to new contacts at a time, and until when; zero: that is
+// unknown.
+func (c Channel) RestrictedAt(now time.Time) (active bool, until time.Time) {
+	if !c.Restricted || !c.RestrictedUntil.IsZero() && !now.Before(c.RestrictedUntil) {
+		return false, time.Time{}
+	}
+	return true, c.RestrictedUntil
 }
 
 // Begin sets the fields of a new channel. It is enabled, and its name is its code unless it has one.

@@ -65,17 +65,18 @@ const (
 	OTPApproved          EventType = "otp.approved"
 	OTPFailed            EventType = "otp.failed"
 	OTPExpired           EventType = "otp.expired"
-	OTPPaused            EventType = "otp.paused"     // codes to strangers pause
-	OTPGuessing          EventType = "otp.guessing"   // many wrong tries, over all contacts
-	MessageMedia         EventType = "message.media"  // the file of an inbound message is there, or will never be
-	WebhookGap           EventType = "webhook.gap"    // events were removed before a webhook got them; it belongs to no channel
-	GroupChanged         EventType = "group.changed"  // members or the name of a group changed
-	MessageEdited        EventType = "message.edited" // the text of a message was changed
+	OTPPaused            EventType = "otp.paused"         // codes to strangers pause
+	OTPGuessing          EventType = "otp.guessing"       // many wrong tries, over all contacts
+	MessageMedia         EventType = "message.media"      // the file of an inbound message is there, or will never be
+	WebhookGap           EventType = "webhook.gap"        // events were removed before a webhook got them; it belongs to no channel
+	GroupChanged         EventType = "group.changed"      // members or the name of a group changed
+	MessageEdited        EventType = "message.edited"     // the text of a message was changed
+	ChannelRestricted    EventType = "channel.restricted" // the network restricts the account, or does not any more
 )
 
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
 	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap,
-	GroupChanged, MessageEdited}
+	GroupChanged, MessageEdited, ChannelRestricted}
 
 func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))
@@ -170,6 +171,18 @@ func NewGroupEvent(channel ChannelCode, c GroupChange, at time.Time) *Event {
 		Outgoing bool `json:"outgoing"`
 	}{c, c.FromMe}
 	return &Event{Type: GroupChanged, Channel: channel, At: at, Chat: c.GroupID.Chat(), Data: eventData(data)}
+}
+
+func NewRestrictionEvent(c Channel, at time.Time) *Event {
+	type data struct {
+		Restricted bool    `json:"restricted"`
+		Until      *string `json:"until"` // null: unknown
+	}
+	d := data{Restricted: c.Restricted}
+	if !c.RestrictedUntil.IsZero() {
+		d.Until = new(Stamp(c.RestrictedUntil))
+	}
+	return &Event{Type: ChannelRestricted, Channel: c.Code, At: at, Data: eventData(d)}
 }
 
 func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {

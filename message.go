@@ -84,6 +84,20 @@ const (
 const Priorities = 3
 
 // Failure says why a message was not sent.
+// Waiting is why a message has not been sent yet.
+type Waiting struct {
+	Reason WaitingReason
+	Until  time.Time // zero: unknown
+}
+
+type WaitingReason string
+
+const (
+	WaitsForPace        WaitingReason = "pace"
+	WaitsForRestriction WaitingReason = "restricted" // the network does not let the account write to new contacts
+	WaitsForConnection  WaitingReason = "not_connected"
+)
+
 type Failure struct {
 	Code    FailureCode
 	Message string    // a sentence

@@ -68,7 +68,7 @@ func (e *Engine) findings(ctx context.Context, kind parley.AlertKind, now time.T
 		}
 		return doctor.Channels(slices.DeleteFunc(channels, out), true, now), nil
 	case parley.AlertRestricted:
-		return doctor.Restricted(channels, e.config.Gateway.RestrictedUntil), nil
+		return doctor.Restricted(channels, now), nil
 	case parley.AlertOldClient:
 		if e.config.ClientDate == nil {
 			return nil, nil

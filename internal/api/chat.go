@@ -21,6 +21,7 @@ func (s *server) readHistory(ctx context.Context, r *request, chat parley.Contac
 	links, names := parley.MediaLinks{Base: s.baseURL(r.http)}, s.config.Gateway.NewNameFinder().In(ctx)
 	for i := range ms {
 		records[i] = wire.NewMessage(&ms[i], links.Plain, names)
+		records[i].Waiting = wire.NewWaiting(s.config.Gateway.Waiting(ctx, &ms[i]))
 		if !r.channel.Settings.StoresText() { // a pending message still has its content
 			records[i].HideContent()
 		}

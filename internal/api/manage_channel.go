@@ -39,7 +39,8 @@ func (s *server) channel(c parley.Channel, activity store.ChannelActivity) wire.
 	if c.Network == sandbox.Info.Name {
 		row.Faults = s.config.Sandbox.WaitingFaults(c.Code)
 	}
-	row.RestrictedUntil = wire.At(s.config.Gateway.RestrictedUntil(c.Code))
+	restricted, until := s.config.Gateway.Restriction(c.Code)
+	row.Restricted, row.RestrictedUntil = restricted, wire.At(until)
 	if e, known := s.config.Gateway.Evidence(c.Code); known {
 		row.Evidence = toEvidence(e)
 	}

@@ -84,7 +84,7 @@ var channelSorts = map[string]func(*server, parley.Channel, store.ChannelActivit
 	"name": func(_ *server, c parley.Channel, _ store.ChannelActivity) string { return strings.ToLower(c.Name) },
 	"attention": func(s *server, c parley.Channel, a store.ChannelActivity) string {
 		rank := urgency[c.State.Status] * 4
-		if !s.config.Gateway.RestrictedUntil(c.Code).IsZero() {
+		if restricted, _ := s.config.Gateway.Restriction(c.Code); restricted {
 			rank -= 2
 		}
 		if a.Failed > 0 {

@@ -36,6 +36,7 @@ func (s *server) messageRows(ctx context.Context, r *request, ms []parley.Messag
 	rows := make([]wire.Message, len(ms))
 	for i := range ms {
 		rows[i] = s.messageRow(&ms[i], links, names)
+		rows[i].Waiting = wire.NewWaiting(s.config.Gateway.Waiting(ctx, &ms[i]))
 	}
 	return rows, nil
 }

@@ -95,6 +95,7 @@ type healthData struct {
 	Timestamp       string               `json:"timestamp"`
 	Phone           phoneData            `json:"phone"`
 	Waiting         int                  `json:"waiting"`
+	Restricted      bool                 `json:"restricted,omitzero"`
 	RestrictedUntil *string              `json:"restricted_until,omitempty"`
 }
 
@@ -107,13 +108,14 @@ func (s *server) health(_ context.Context, r *request) (any, error) {
 	c := r.channel
 	now := time.Now()
 	number, _ := strconv.ParseInt(c.Number, 10, 64)
+	restricted, until := s.config.Gateway.Restriction(c.Code)
 	data := healthData{
 		Name: c.Name, Code: c.Code, Network: c.Network, Simulated: s.config.Gateway.Network(c.Network).Simulated,
 		Status: c.State.Status, Reason: c.State.Reason, Since: parley.Stamp(c.State.Since),
 		UpTime: "0s", Timestamp: parley.Stamp(s.config.Gateway.Now(c.Code)),
-		Phone:           phoneData{Name: c.PhoneName, Number: number},
-		Waiting:         s.config.Gateway.QueueDepth(c.Code),
-		RestrictedUntil: stampOrNil(s.config.Gateway.RestrictedUntil(c.Code)),
+		Phone:      phoneData{Name: c.PhoneName, Number: number},
+		Waiting:    s.config.Gateway.QueueDepth(c.Code),
+		Restricted: restricted, RestrictedUntil: stampOrNil(until),
 	}
 	if !c.State.WorkingAt.IsZero() {
 		data.StartAt = parley.Stamp(c.State.WorkingAt)

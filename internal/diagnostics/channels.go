@@ -39,11 +39,10 @@ func (s Source) writeChannels(_ context.Context, b *strings.Builder) error {
 		row := channelRow{
 			Code: scrub(string(c.Code)), Network: c.Network, Number: maskNumber(c.Number), Enabled: c.Enabled,
 			Status: c.State.Status, Since: orNil(c.State.Since), WorkingAt: orNil(c.State.WorkingAt), Reason: scrub(c.State.Reason),
-			Waiting: c.Waiting,
+			Waiting: c.Waiting, RestrictedUntil: orNil(c.RestrictedUntil),
 		}
 		if e := c.Evidence; e != nil {
 			row.Evidence = &evidence{orNil(e.Connected), orNil(e.Heard), orNil(e.Confirmed), orNil(e.Received)}
-			row.RestrictedUntil = orNil(e.RestrictedUntil)
 		}
 		rows = append(rows, row)
 	}

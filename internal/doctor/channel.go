@@ -29,14 +29,17 @@ func Channels(channels []parley.Channel, running bool, now time.Time) []Finding 
 }
 
 // Restricted reports the accounts that the network does not let write to new contacts.
-func Restricted(channels []parley.Channel, until func(parley.ChannelCode) time.Time) (findings []Finding) {
+func Restricted(channels []parley.Channel, now time.Time) (findings []Finding) {
 	for _, c := range channels {
-		if end := until(c.Code); !end.IsZero() {
+		if active, end := c.RestrictedAt(now); active {
+			until := ""
+			if !end.IsZero() {
+				until = " until " + When(end)
+			}
 			findings = append(findings, Finding{Check: "channel " + string(c.Code), Level: Warning, Code: "account_restricted",
 				Channel: c.Code, Until: end, Remedy: "send fewer messages to people who never wrote to it",
-				Found: fmt.Sprintf("the account may not write to new contacts until %s", When(end)),
-				Sentence: fmt.Sprintf("WhatsApp restricted the account of channel %s: it may not write to new contacts until %s.",
-					c.Code, When(end))})
+				Found:    "the account may not write to new contacts" + until + "; first messages wait",
+				Sentence: fmt.Sprintf("The account of channel %s is restricted: it may not write to new contacts%s.", c.Code, until)})
 		}
 	}
 	return findings

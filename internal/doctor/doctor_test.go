@@ -53,8 +53,8 @@ func TestChannels(t *testing.T) {
 
 func TestRestricted(t *testing.T) {
 	end := time.Date(2026, 11, 15, 9, 0, 0, 0, time.Local)
-	until := map[parley.ChannelCode]time.Time{"b": end}
-	got := Restricted([]parley.Channel{{Code: "a"}, {Code: "b"}}, func(c parley.ChannelCode) time.Time { return until[c] })
+	got := Restricted([]parley.Channel{{Code: "a"}, {Code: "b", Restricted: true, RestrictedUntil: end},
+		{Code: "c", Restricted: true, RestrictedUntil: end.Add(-time.Hour)}}, end.Add(-time.Minute))
 	if len(got) != 1 || got[0].Channel != "b" || got[0].Level != Warning || !got[0].Until.Equal(end) {
 		t.Errorf("found %+v", got)
 	}

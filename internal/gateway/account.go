@@ -36,12 +36,13 @@ type account struct {
 	channel        parley.Channel
 	session        network.Session
 	sessionNetwork parley.NetworkName
-	closed         bool // no session is opened any more
-	syncing        bool // a goroutine runs sync
-	syncAgain      bool // and must repeat it
-	hadLasting     bool // it had a lasting status since the start
-	restricted     time.Time
-	pairing        parley.Pairing // the latest step; zero: none lately
+	closed         bool             // no session is opened any more
+	syncing        bool             // a goroutine runs sync
+	syncAgain      bool             // and must repeat it
+	hadLasting     bool             // it had a lasting status since the start
+	firstTryAt     time.Time        // when a first message may be tried, while a restriction has no known end
+	firstTry       parley.MessageID // that was tried last
+	pairing        parley.Pairing   // the latest step; zero: none lately
 }
 
 // retirement is why an account ends before its process does.
@@ -104,6 +105,8 @@ func newAccount(g *Gateway, c parley.Channel, mayBeQueued bool) *account {
 		Current:          a.snapshot,
 		Pace:             a.pace,
 		OnDone:           a.messageDone,
+		HoldFirst:        a.holdFirst,
+		OnRestricted:     func(until time.Time) { a.storeRestriction(true, until) },
 		RemoveFile:       func(m parley.Media) { g.RemoveFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,
 		EncryptForResend: a.encryptForResend,
@@ -369,7 +372,9 @@ func (a *account) snapshot() parley.Channel {
 
 func (a *account) pace() (least, most time.Duration) {
 	c := a.snapshot()
-	return a.g.Network(c.Network).Pace(c)
+	info := a.g.Network(c.Network)
+	least, most = info.Pace(c)
+	return slowed(c, info, least, most, a.now())
 }
 
 func (a *account) liveSession() network.Session {
@@ -388,11 +393,7 @@ func (a *account) now() time.Time {
 }
 
 func (a *account) messageDone(m *parley.Message) {
-	if f := m.Failure; f != nil && f.Code == parley.Restricted && !f.Until.IsZero() {
-		a.mu.Lock()
-		a.restricted = f.Until
-		a.mu.Unlock()
-	}
+	a.endOfTry(m)
 	a.g.statusChanged(m)
 }
 

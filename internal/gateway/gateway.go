@@ -375,24 +375,6 @@ func (g *Gateway) QueuedAhead(code parley.ChannelCode, priority parley.Priority)
 	return a.worker.Ahead(priority)
 }
 
-// RestrictedUntil is until when the network does not let the channel write to new contacts; zero: it does.
-func (g *Gateway) RestrictedUntil(code parley.ChannelCode) time.Time {
-	a, err := g.account(code)
-	if err != nil {
-		return time.Time{}
-	}
-	a.mu.RLock()
-	until := a.restricted
-	a.mu.RUnlock()
-	if e, ok := g.Evidence(code); ok && e.RestrictedUntil.After(until) {
-		until = e.RestrictedUntil
-	}
-	if until.After(time.Now()) {
-		return until
-	}
-	return time.Time{}
-}
-
 // Now is the time on a channel's clock. That of a sandbox channel may have been advanced.
 func (g *Gateway) Now(code parley.ChannelCode) time.Time {
 	a, err := g.account(code)

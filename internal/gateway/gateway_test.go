@@ -116,8 +116,8 @@ func TestRefusalIsReturned(t *testing.T) {
 		if m.Status != parley.Failed || m.Failure == nil || m.Failure.Code != parley.Restricted {
 			t.Errorf("got %s, %+v", m.Status, m.Failure)
 		}
-		if got := b.g.RestrictedUntil("demo"); !got.Equal(until) {
-			t.Errorf("restricted until %s, want %s", got, until)
+		if active, got := b.g.Restriction("demo"); !active || !got.Equal(until) {
+			t.Errorf("restricted %t until %s, want %s", active, got, until)
 		}
 	})
 }

@@ -41,6 +41,10 @@ func (a *account) handleEvent(ctx context.Context, e network.Event) error {
 		return a.tx(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, parley.NewGroupEvent(a.code, e.GroupChange, e.At)) })
 	case network.Alias:
 		return a.storeAlias(ctx, e)
+	case network.Restriction:
+		return a.restrict(ctx, e.Active, e.Until)
+	case network.Ban:
+		return a.ban(ctx, e.Until)
 	case network.Pairing:
 		return a.publishPairing(ctx, parley.Pairing(e))
 	}

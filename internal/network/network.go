@@ -145,6 +145,15 @@ type GroupChange struct {
 // and may come again. If the sink rejects it, the call that learned it fails.
 type Alias struct{ Asked, Contact parley.ContactID }
 
+// Restriction says that the network does not let the account write to new contacts, until a time, or lets it again.
+type Restriction struct {
+	Active bool
+	Until  time.Time // zero: unknown
+}
+
+// Ban says until when the network bans the account. The session comes back then.
+type Ban struct{ Until time.Time }
+
 // Pairing is a step of pairing. Steps come in order, among the states. A rejected step may be dropped: the next one
 // replaces it.
 type Pairing parley.Pairing
@@ -159,6 +168,8 @@ func (Vote) event()        {}
 func (GroupChange) event() {}
 func (Alias) event()       {}
 func (Pairing) event()     {}
+func (Restriction) event() {}
+func (Ban) event()         {}
 
 // ToChat returns the chat of a message by a contact.
 func ToChat(from parley.ContactID, group parley.GroupID) parley.ContactID {

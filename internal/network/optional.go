@@ -98,8 +98,6 @@ type Evidence struct {
 	Heard     time.Time // anything arrived from the network, such as a pong
 	Confirmed time.Time // the network confirmed something that we sent
 	Received  time.Time // a message or receipt arrived
-	// RestrictedUntil is until when the account may not write to strangers; zero: not restricted, or unknown.
-	RestrictedUntil time.Time
 	// ClockAhead is how far this machine's clock was ahead of the network's at ClockSeen, within two seconds; negative:
 	// behind. It is unknown if ClockSeen is zero. A network may know it modulo a week only.
 	ClockAhead time.Duration

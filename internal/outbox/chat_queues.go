@@ -17,6 +17,7 @@ type entry struct {
 	// aside says that the network was not ready for it: later messages of its chat do not wait for it.
 	aside          bool
 	notReady       int  // how often that happened
+	held           bool // it waits because it would be the first to its contact
 	unknownOutcome bool // an attempt had an unknown outcome
 
 	// While it is in flight.

@@ -17,7 +17,7 @@ func (w *Worker) expire(now time.Time) {
 		return
 	}
 	w.nextExpiry = time.Time{}
-	var expired []*entry
+	var expired, held []*entry
 	w.queues.each(func(e *entry) {
 		if e.ExpiresAt.IsZero() || e.ExpiresAt.After(now) {
 			w.checkExpiryAt(e.ExpiresAt)
@@ -36,8 +36,14 @@ func (w *Worker) expire(now time.Time) {
 		w.checkExpiryAt(until)
 		return
 	}
+	expired = slices.DeleteFunc(expired, func(e *entry) bool {
+		if e.held {
+			held = append(held, e)
+		}
+		return e.held
+	})
 	why := &parley.Failure{Code: parley.Expired, Message: "It expired before it could be sent."}
-	if !w.failAll(expired, why, now) {
+	if !w.failAll(expired, why, now) || !w.failAll(held, expiredRestricted, now) {
 		w.nextExpiry = now.Add(shortPause)
 	}
 }

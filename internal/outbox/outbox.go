@@ -14,6 +14,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,8 +59,12 @@ type Config struct {
 	Pace    func() (least, most time.Duration)
 	// ClockTrusted reports whether messages may expire by the clock. Otherwise expired messages neither fail nor leave.
 	ClockTrusted func() bool
-	MaySend      func() bool              // reports whether this process may send; nil: always
-	OnDone       func(m *parley.Message)  // called for each message that was sent or has failed
+	MaySend      func() bool             // reports whether this process may send; nil: always
+	OnDone       func(m *parley.Message) // called for each message that was sent or has failed
+	// HoldFirst returns until when a message must wait because it would be the first to its contact; zero: it may leave. Nil: none waits.
+	HoldFirst func(ctx context.Context, m *parley.Message) (time.Time, error)
+	// OnRestricted is called after the network refused a first message, with the end of the restriction; zero: unknown. It may be nil.
+	OnRestricted func(until time.Time)
 	RemoveFile   func(media parley.Media) // called for each file that no message needs any more
 	// DecryptSecret decrypts a secret to be sent. Its errors are classified like those of a network.
 	DecryptSecret func(s parley.Secret) (parley.Content, error)
@@ -91,6 +96,7 @@ type Worker struct {
 	known          map[int64]*entry // by Seq: queued, in flight, or sent and not yet written
 	connection     int              // the number of the connection that run saw last
 	burstsInFlight int
+	releases       int       // how often held messages were released
 	lastSend       time.Time // of a message in history, for the pace
 	pausedUntil    time.Time // the network wants nothing of the channel before
 	paceFraction   float64   // the next pause, between the minimum (0) and the maximum (1)
@@ -400,6 +406,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 		if len(due) == 0 {
 			return
 		}
+		before := w.lastSend
 		if due[0].Kind.InHistory() { // operations such as "seen" do not count for the pace
 			w.lastSend = now
 			if pace > 0 {
@@ -408,7 +415,8 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 			}
 		}
 		w.burstsInFlight++
-		b := &burst{entries: due, connection: connection, unconfirmed: len(due), outcomes: make([]outcome, len(due))}
+		b := &burst{lastSend: before, releases: w.releases, entries: due, connection: connection, unconfirmed: len(due),
+			outcomes: make([]outcome, len(due))}
 		b.ctx, b.cancel = context.WithTimeout(ctx, sendTimeout)
 		for _, e := range due {
 			e.burst = b
@@ -430,6 +438,9 @@ func (w *Worker) pace() time.Duration {
 // finishBurst returns unfinished messages of a burst to their queues.
 func (w *Worker) finishBurst(b *burst) {
 	w.burstsInFlight--
+	if !slices.ContainsFunc(b.outcomes, func(o outcome) bool { return !o.held }) {
+		w.lastSend = b.lastSend // nothing left
+	}
 	w.queues.release(b.entries)
 	for i, e := range b.entries {
 		e.burst, e.confirmed = nil, false
@@ -444,6 +455,9 @@ func (w *Worker) finishBurst(b *burst) {
 			if o.pausesChannel && o.retryAt.After(w.pausedUntil) {
 				w.pausedUntil = o.retryAt
 				w.config.Log.Warn("the network makes the channel wait", "channel", w.config.Channel, "until", o.retryAt)
+			}
+			if o.held && b.releases != w.releases {
+				o.held, o.retryAt = false, w.config.Now()
 			}
 			w.releaseContent(e)
 			w.requeue(e, o, b.connection != w.connection)
@@ -463,7 +477,7 @@ func (w *Worker) finishBurst(b *burst) {
 
 // requeue inserts a message again after an attempt that neither succeeded nor finished it.
 func (w *Worker) requeue(e *entry, o outcome, reconnected bool) {
-	e.NextAttempt, e.awaitsConnection = o.retryAt, o.awaitsConnection
+	e.NextAttempt, e.awaitsConnection, e.held = o.retryAt, o.awaitsConnection, o.held
 	if o.awaitsConnection && reconnected {
 		e.NextAttempt, e.awaitsConnection = time.Time{}, false
 	}

@@ -25,6 +25,8 @@ const (
 )
 
 type burst struct {
+	lastSend    time.Time // before this one
+	releases    int       // how often held messages had been released
 	entries     []*entry
 	messages    []*parley.Message // with their content
 	connection  int               // the number of the connection that it is sent on
@@ -47,6 +49,7 @@ func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
 		return
 	}
 	w.rejectVainEdits(ctx, b.messages, errs)
+	w.holdFirst(ctx, b.messages, errs, w.config.Now())
 	if ms := w.sendable(b.messages, errs); len(ms) > 0 {
 		results := w.sendOn(s, b, ms)
 		for i := range errs {
@@ -234,6 +237,9 @@ func (w *Worker) storeOutcomes(ctx context.Context, b *burst, errs []error) erro
 		if o.status != parley.Pending { // else it is done already, with the status that it has
 			m.Status, m.Failure, m.UpdatedAt = o.status, o.failure, now
 		}
+		if o.failure != nil && o.failure.Code == parley.Restricted && w.config.OnRestricted != nil {
+			w.config.OnRestricted(o.failure.Until)
+		}
 		w.config.OnDone(m)
 	}
 	return nil
@@ -304,6 +310,7 @@ type outcome struct {
 	unknown          bool      // the network may have it
 	waits            bool      // the network said until when
 	pausesChannel    bool      // and it wants nothing else meanwhile
+	held             bool      // it was not tried: it would be the first to its contact
 }
 
 // toOutcome decides about a retry. It holds all retry rules.
@@ -316,6 +323,10 @@ func toOutcome(e *entry, err error, now time.Time) outcome {
 	}
 	if errors.Is(err, network.ErrHeldBack) {
 		return outcome{attempts: e.Attempts, retryAt: now} // the message before it decides when the chat continues
+	}
+	if errors.Is(err, errRestricted) {
+		detail, _ := errors.AsType[*network.Error](err)
+		return outcome{attempts: e.Attempts, retryAt: now.Add(detail.RetryAfter), held: true}
 	}
 	class := network.ToClass(err)
 	detail, hasDetail := errors.AsType[*network.Error](err)

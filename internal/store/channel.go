@@ -11,7 +11,7 @@ import (
 
 const (
 	channelColumns = `code, id, name, network, number, phone_name, enabled, settings, labels, created_at, status, reason,
-		since, working_at, account_from, lasting_status, lasting_since`
+		since, working_at, account_from, lasting_status, lasting_since, restricted_until, banned_until`
 
 	// ofChannel is the condition for rows of the channel whose code is the first parameter.
 	ofChannel = `channel = (SELECT id FROM channel WHERE code = $1)`
@@ -38,9 +38,9 @@ func (r Reader) UsedNetworks(ctx context.Context) ([]parley.NetworkName, error) 
 func scanChannel(row scanner) (parley.Channel, error) {
 	var c parley.Channel
 	var settings, labels []byte
-	var created, since, working, lasting int64
+	var created, since, working, lasting, restricted, banned int64
 	if err := row.Scan(&c.Code, &c.ID, &c.Name, &c.Network, &c.Number, &c.PhoneName, &c.Enabled, &settings, &labels, &created,
-		&c.State.Status, &c.State.Reason, &since, &working, &c.AccountFrom, &c.LastingStatus, &lasting); err != nil {
+		&c.State.Status, &c.State.Reason, &since, &working, &c.AccountFrom, &c.LastingStatus, &lasting, &restricted, &banned); err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(settings, &c.Settings); err != nil {
@@ -53,6 +53,9 @@ func scanChannel(row scanner) (parley.Channel, error) {
 		c.Labels = nil
 	}
 	c.CreatedAt, c.State.Since, c.State.WorkingAt, c.LastingSince = moment(created), moment(since), moment(working), moment(lasting)
+	if c.Restricted, c.BannedUntil = restricted != 0, moment(banned); restricted > endUnknown {
+		c.RestrictedUntil = moment(restricted)
+	}
 	return c, nil
 }
 
@@ -67,7 +70,7 @@ func (t *Tx) AddChannel(_ context.Context, c parley.Channel) error {
 		return err
 	}
 	return t.revised(ChannelChange, c.Code, t.add(`INSERT INTO channel (`+channelColumns+`, chats)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, 0) ON CONFLICT DO NOTHING`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, 0, 0, 0) ON CONFLICT DO NOTHING`,
 		string(c.Code), id, c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), settings, labels,
 		millis(c.CreatedAt), string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt),
 		string(c.LastingStatus), millis(c.LastingSince)))
@@ -180,6 +183,19 @@ func (t *Tx) SetChannelState(_ context.Context, c parley.Channel) error {
 			ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
 		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code),
 		string(c.LastingStatus), millis(c.LastingSince))
+}
+
+// endUnknown is the end of a restriction whose end is not known.
+const endUnknown = 1
+
+// SetRestriction stores what the network forbids the account of a channel.
+func (t *Tx) SetRestriction(_ context.Context, c parley.Channel) error {
+	restricted := int64(0)
+	if c.Restricted {
+		restricted = max(endUnknown, millis(c.RestrictedUntil))
+	}
+	return t.change(`UPDATE channel SET restricted_until = $1, banned_until = $2 WHERE code = $3`, restricted, millis(c.BannedUntil),
+		string(c.Code))
 }
 
 // Revision counts the changes to channels, tokens and keys.

@@ -105,6 +105,19 @@ var channelTests = map[string]func(*env){
 		e.same("channel", e.stored(main), want)
 	},
 
+	"what the network forbids an account is stored": func(e *env) {
+		want := fullChannel(main)
+		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), want) })
+		for _, until := range []time.Time{{}, start.Add(time.Hour)} {
+			want.Restricted, want.RestrictedUntil, want.BannedUntil = true, until, start
+			e.tx(func(tx *store.Tx) error { return tx.SetRestriction(e.Context(), want) })
+			e.same("channel", e.stored(main), want)
+		}
+		want.Restricted, want.RestrictedUntil = false, time.Time{}
+		e.tx(func(tx *store.Tx) error { return tx.SetRestriction(e.Context(), want) })
+		e.same("channel", e.stored(main), want)
+	},
+
 	"a code that is used again is another channel": func(e *env) {
 		e.channel(main)
 		first, err := e.store.Channel(e.Context(), main)

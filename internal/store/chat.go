@@ -185,6 +185,14 @@ func chatIDFrom(contact, channel string) string {
 	return `coalesce((SELECT id FROM chat` + where + `, (SELECT chat FROM alias` + where + `)`
 }
 
+// HasChat reports whether a contact ever wrote to the channel, or got a message of it. Statuses 1 to 4 mean that a message was sent.
+func (r Reader) HasChat(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (exists bool, err error) {
+	var n int64
+	err = r.with(ctx).row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = `+chatIDFrom(`$1`, channelIDFrom(`$2`))+`
+		AND position > 0 AND (from_me = 0 OR status BETWEEN 1 AND 4)) THEN 1 ELSE 0 END`, []any{string(contact), string(channel)}, &n)
+	return n != 0, err
+}
+
 // Spellings lists all known spellings of a contact's number on a channel, the network's own first.
 func (r Reader) Spellings(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) ([]parley.ContactID, error) {
 	all, err := list(r.with(ctx), `WITH known (id) AS (SELECT `+chatIDFrom(`$1`, channelIDFrom(`$2`))+`)

@@ -16,6 +16,7 @@ var eventNumbers = []parley.EventType{
 	parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted, parley.PollVoted,
 	parley.ChannelStatusChanged, parley.ChannelPairing, parley.OTPApproved, parley.OTPFailed, parley.OTPExpired, parley.OTPPaused,
 	parley.OTPGuessing, parley.MessageMedia, parley.WebhookGap, parley.GroupChanged, parley.MessageEdited,
+	parley.ChannelRestricted,
 }
 
 func eventNumber(t parley.EventType) (int64, error) {

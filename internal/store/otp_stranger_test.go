@@ -95,6 +95,11 @@ var strangerTests = map[string]func(e *env){
 			e.must(err)
 			e.same(fmt.Sprintf("contact %d is known", i), []bool{known, elsewhere}, []bool{want, false})
 		}
+		for i, want := range []bool{true, false, false, true, true, true, true, false, false, false} {
+			exists, err := e.store.HasChat(e.Context(), main, contact(i))
+			e.must(err)
+			e.same(fmt.Sprintf("contact %d has a chat", i), exists, want)
+		}
 	},
 	"and wrong tries go with their channel": func(e *env) {
 		e.channel(main, other)

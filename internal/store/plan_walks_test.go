@@ -121,6 +121,7 @@ var walks = []struct {
 	{"", "SELECT code FROM channel WHERE EXISTS", "once a minute it looks up each channel in indexes", ""},
 	{"otp_link", "DESC LIMIT $2", limited, ""},
 	{"otp_link", "ORDER BY expires_at LIMIT $3", limited, ""},
+	{"message", "AND position > 0 AND (from_me = 0 OR status BETWEEN 1 AND 4)", "it ends at the first message that came in or was sent", ""},
 	{"otp_stranger", "ORDER BY at DESC LIMIT $3", limited, ""},
 	{"otp_stranger", "AND length(contact) = $4", "numbers that differ in their last digits only", ""},
 	{"otp_stranger", "count(*), coalesce(sum(approved), 0)", "codes to strangers in one window; a limit keeps them few", ""},

@@ -42,6 +42,7 @@ type Channel struct {
 	CreatedAt Time                   `json:"created_at"`
 
 	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it holds
+	Restricted      bool               `json:"restricted,omitzero"`
 	RestrictedUntil Time               `json:"restricted_until,omitzero"`
 	Evidence        *Evidence          `json:"evidence"` // null: not running, or not provided by the network
 	Pairing         *Pairing           `json:"pairing"`  // null: not paired lately

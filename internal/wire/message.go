@@ -34,6 +34,7 @@ type Message struct {
 	Contacts    []parley.ContactCard `json:"contacts,omitempty"`
 	Poll        *Poll                `json:"poll,omitempty"`
 	Error       *Failure             `json:"error,omitempty"`
+	Waiting     *Waiting             `json:"waiting,omitempty"` // not in events
 
 	// Only in lists of messages and where one is read.
 	UpdatedAt Time   `json:"updated_at,omitzero"` // when Status last changed
@@ -96,6 +97,23 @@ type Failure struct {
 	Code    parley.FailureCode `json:"code"`
 	Message string             `json:"message"`
 	Until   Time               `json:"until,omitzero"` // until when the reason holds, where that is known
+}
+
+// Waiting is why a message has not been sent yet.
+type Waiting struct {
+	Reason parley.WaitingReason `json:"reason"`
+	Until  *string              `json:"until"` // null: unknown
+}
+
+func NewWaiting(w *parley.Waiting) *Waiting {
+	if w == nil {
+		return nil
+	}
+	shown := &Waiting{Reason: w.Reason}
+	if !w.Until.IsZero() {
+		shown.Until = new(parley.Stamp(w.Until))
+	}
+	return shown
 }
 
 func (f *Failure) String() string { return string(f.Code) + ": " + f.Message }

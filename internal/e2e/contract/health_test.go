@@ -164,9 +164,10 @@ func healthLoggedOut(t *testing.T, e *parleytest.Env) {
 	e.Eventually("it works again", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "WORKING" })
 }
 
-// healthRestricted checks that the network's refusal of new contacts shows, and stops nothing.
+// healthRestricted checks that the network's refusal of new contacts shows, and stops only first messages.
 func healthRestricted(t *testing.T, e *parleytest.Env) {
-	as := parleytest.As(e.CreateChannel("limited"))
+	token := e.CreateChannel("limited")
+	as := parleytest.As(token)
 	e.Post("/api/sandbox/faults", `{"fault":"reachout_limit"}`, as).Expect(http.StatusOK)
 	refused := e.Post("/api/send-message/text", `{"contact_id":"6281300000001@c.us","message":"Hello"}`, as).Expect(http.StatusOK)
 	wantValue(t, refused, "data.error.code", "restricted")
@@ -176,7 +177,10 @@ func healthRestricted(t *testing.T, e *parleytest.Env) {
 	if err != nil || !until.After(time.Now()) || !stampForm.MatchString(a.Text("data.restricted_until")) {
 		t.Errorf("restricted_until %q", a.Text("data.restricted_until"))
 	}
-	wantValue(t, e.Post("/api/send-message/text", `{"contact_id":"6281300000001@c.us","message":"Hello"}`, as).Expect(http.StatusOK),
+	friend := e.PhoneFor(token, "6281300000002")
+	friend.Types("I know you").Expect(http.StatusOK)
+	friend.Received("I know you")
+	wantValue(t, e.Post("/api/send-message/text", `{"contact_id":"6281300000002@c.us","message":"Hello"}`, as).Expect(http.StatusOK),
 		"data.status", "SENT")
 }
 

@@ -219,7 +219,14 @@ func testFailed(t *testing.T, e *parleytest.Env) {
 		if err != nil || time.Until(until) < time.Hour || health.Text("data.status") != "WORKING" {
 			e.T.Errorf("health is %s", health.Body)
 		}
-		expectSent(submit(e, "text", object{"contact_id": "6281234567891@c.us", "message": "x"}, parleytest.As(token)))
+		// Until the restriction ends, other first messages wait: each refusal makes it worse.
+		waits := expectPending(submit(e, "text", object{"contact_id": "6281234567891@c.us", "message": "x"}, parleytest.As(token),
+			parleytest.With("Prefer", "respond-async")))
+		read := e.Get("/api/chat/detail?contact_id=6281234567891@c.us", parleytest.As(token)).Expect(http.StatusOK)
+		if read.Text("data.0.id") != waits.Text("data.id") || read.Text("data.0.waiting.reason") != "restricted" ||
+			read.Text("data.0.waiting.until") != health.Text("data.restricted_until") {
+			e.T.Errorf("it waits for %s", read.Body)
+		}
 	})
 }
 

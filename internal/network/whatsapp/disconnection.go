@@ -21,6 +21,7 @@ type disconnection struct {
 	retryAfter time.Duration            // when to try again after other states; zero: never
 	retryNow   bool                     // comes back without waiting
 	replaced   bool                     // another connection of the same device took over
+	bannedTill time.Time                // the end of a ban; zero: it is none
 	refused    store.WAVersionContainer // the client's version, which is too old; zero: it is not
 }
 
@@ -101,11 +102,11 @@ func banned(e *events.TemporaryBan) disconnection {
 		why = fmt.Sprintf("code %d", int(e.Code))
 	}
 	if e.Expire <= 0 {
-		return disconnection{status: parley.ChannelFailed, retryAfter: loginRetryDelay,
+		return disconnection{status: parley.ChannelFailed, retryAfter: loginRetryDelay, bannedTill: time.Now().Add(loginRetryDelay),
 			reason: fmt.Sprintf("WhatsApp banned the account for a time: %s.", why)}
 	}
 	until := time.Now().Add(e.Expire)
-	return disconnection{status: parley.ChannelFailed, retryAfter: e.Expire,
+	return disconnection{status: parley.ChannelFailed, retryAfter: e.Expire, bannedTill: until,
 		reason: fmt.Sprintf("WhatsApp banned the account until %s: %s. The channel comes back then.",
 			until.UTC().Format("2006-01-02 15:04 UTC"), why)}
 }

@@ -37,6 +37,7 @@ type outgoing struct {
 	id         types.MessageID
 	raw        *waE2E.Message
 	plain, own []byte // for the recipient; for our own devices, with the recipient's address
+	hasWritten bool   // the recipient has written to this account
 
 	stanza, ciphertext waBinary.Attrs
 }
@@ -197,6 +198,9 @@ func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients
 			continue
 		}
 		ciphertexts, reached = append(ciphertexts, *ciphertext), append(reached, device)
+		if device.User == p.to.User && !startsSession(ciphertexts[len(ciphertexts)-1:]) {
+			p.hasWritten = true
+		}
 	}
 	if !isRest && !slices.ContainsFunc(reached, func(device types.JID) bool { return device.User == p.to.User }) {
 		return nil, nil, errNothingEncrypted
@@ -281,7 +285,7 @@ func (conn *connection) handleAck(p *outgoing, node *waBinary.Node, listed, reac
 		if code == codeStale {
 			conn.s.devices.invalidate(p.to, p.number, conn.lid, conn.jid)
 		}
-		return conn.refusalError(code)
+		return conn.refusalError(code, p.hasWritten)
 	}
 	hash := attrs.OptionalString("phash")
 	if isStale := complete && hash != "" && hash != devicesHash(listed); isStale {

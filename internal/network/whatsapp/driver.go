@@ -79,6 +79,7 @@ type Driver struct {
 	silenceLimit, pingTimeout, queryRetryAfter time.Duration
 	typingTimeout                              time.Duration
 	codeTimeout                                time.Duration // of a pairing
+	calmDown                                   time.Duration // the first pause after the network asked for one
 	reuploadTimeout                            time.Duration
 	receiptRetryDelay                          func(tries int) time.Duration // before a receipt for an unknown message is offered again
 	receiveLog                                 string
@@ -103,7 +104,7 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 		config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
 		dialSlots:  make(chan struct{}, cmp.Or(c.Dials, DefaultDials)),
 		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
-		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
+		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout, calmDown: firstCalmDown,
 		reuploadTimeout: reuploadTimeout, receiptRetryDelay: retryDelay, receiveLog: receiveLog, sessions: map[parley.ChannelCode]*session{},
 	}
 	if err := d.openVersions(ctx); err != nil {
@@ -218,13 +219,10 @@ func (d *Driver) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	if s == nil {
 		return network.Evidence{}, false
 	}
-	s.mu.Lock()
-	restricted := s.restricted
-	s.mu.Unlock()
 	e := &s.evidence
 	ahead, seen := s.clock.aheadBy()
 	return network.Evidence{Connected: loadTime(&e.connectedAt), Heard: loadTime(&e.heardAt), Confirmed: loadTime(&e.confirmedAt),
-		Received: loadTime(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen,
+		Received: loadTime(&e.receivedAt), ClockAhead: ahead, ClockSeen: seen,
 		NetworkTime: s.clock.newest()}, true
 }
 

@@ -1,11 +1,10 @@
 package whatsapp
 
 import (
-	"time"
-
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/types/events"
 
+	"parley/internal/network"
 	"parley/internal/wait"
 )
 
@@ -80,10 +79,12 @@ func (conn *connection) dispatchEvent(evt any) bool {
 }
 
 func (conn *connection) setRestriction(e *events.NotifyAccountReachoutTimelock) {
-	conn.s.mu.Lock()
-	defer conn.s.mu.Unlock()
-	conn.s.restricted = time.Time{}
+	r := network.Restriction{Active: e.IsActive}
 	if e.IsActive {
-		conn.s.restricted = e.TimeEnforcementEnds.Time
+		r.Until = e.TimeEnforcementEnds.Time
 	}
+	conn.s.mu.Lock()
+	conn.s.restricted = r
+	conn.s.mu.Unlock()
+	conn.s.enqueue(r)
 }

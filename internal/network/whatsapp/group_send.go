@@ -401,7 +401,7 @@ func (conn *connection) handleGroupAck(ctx context.Context, m *groupMessage, nod
 		conn.s.groups.invalidate(m.group)
 		return network.ErrNotInGroup
 	default:
-		return conn.refusalError(code)
+		return conn.refusalError(code, false)
 	}
 	if len(m.newKeyOf) == 0 {
 		return nil

@@ -103,6 +103,9 @@ func (s *session) maintain(rec keystore.Channel) *pairOptions {
 				return r.pair
 			}
 		case e.status != parley.ChannelReconnecting:
+			if !e.bannedTill.IsZero() {
+				s.enqueue(network.Ban{Until: e.bannedTill})
+			}
 			s.setState(e.status, e.reason, phone)
 			if r := s.waitOrRequest(e.retryAfter, rec.JID, true, nil); r.unpaired || r.pair != nil {
 				return r.pair

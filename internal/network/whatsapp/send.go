@@ -48,6 +48,7 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 			continue
 		}
 		s.evidence.confirmed()
+		s.sped()
 	}
 	return errs
 }
@@ -161,6 +162,28 @@ func isRefusal(err error) bool {
 	return ok
 }
 
+// The pauses of a whole channel after the network said that it sends too much: they double.
+const (
+	firstCalmDown = 30 * time.Second
+	lastCalmDown  = 15 * time.Minute
+)
+
+// slowDown returns how long the channel pauses.
+func (s *session) slowDown() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pause := min(s.d.calmDown<<min(s.calmDowns, 10), lastCalmDown)
+	s.calmDowns++
+	return pause
+}
+
+// sped ends a series of pauses.
+func (s *session) sped() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calmDowns = 0
+}
+
 // refusal is a temporary rejection by the network.
 type refusal struct{ code int }
 
@@ -182,20 +205,27 @@ const (
 	firstServerError   = 500
 )
 
+var errNoToken = network.Refuse(parley.Refused, "WhatsApp wants proof that this contact accepts messages, which this account does "+
+	"not have (error 463). It has it once the contact writes again.")
+
 // refusalError classifies the code of a rejection. Unknown codes are permanent: otherwise the queue behind the message
-// would wait for nothing.
-func (conn *connection) refusalError(code int) error {
+// would wait for nothing. A contact that has written is no stranger: the same code then means that its token is missing.
+func (conn *connection) refusalError(code int, hasWritten bool) error {
+	conn.s.mu.Lock()
+	restricted := conn.s.restricted
+	conn.s.mu.Unlock()
 	switch {
+	case code == codeReachoutLimit && hasWritten:
+		return errNoToken
 	case code == codeReachoutLimit, code == codeStrangersLimit:
-		conn.s.mu.Lock()
-		until := conn.s.restricted
-		conn.s.mu.Unlock()
+		until := restricted.Until
 		return network.RefuseUntil(parley.Restricted,
 			fmt.Sprintf("WhatsApp does not let this account write to people who never wrote to it now (error %d).", code), until)
 	case code == codeNotFound:
 		return errAbsent
-	case code == codeRequestTimeout, code == codeCalmDown, code == codeStale, code == codeTooMany, code == codeUnavailable,
-		code >= firstServerError:
+	case code == codeCalmDown, code == codeTooMany:
+		return &network.Error{Class: network.Temporary, Cause: &refusal{code}, RetryAfter: conn.s.slowDown(), PauseChannel: true}
+	case code == codeRequestTimeout, code == codeStale, code == codeUnavailable, code >= firstServerError:
 		return &refusal{code}
 	case code == codeBadRequest, code == codeInvalidStanza:
 		return network.Refuse(parley.Refused, fmt.Sprintf("WhatsApp did not understand this message (error %d).", code))

@@ -344,7 +344,7 @@ func TestRefusals(t *testing.T) {
 	w.sent(s, w.text(friendID, "hello"))
 	until := time.Now().Add(time.Hour)
 	s.mu.Lock()
-	s.restricted = until
+	s.restricted = network.Restriction{Active: true, Until: until}
 	s.mu.Unlock()
 	for code, want := range map[int]struct {
 		class   network.Class

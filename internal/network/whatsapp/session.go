@@ -58,7 +58,8 @@ type session struct {
 	status      network.State   // as published last, or queued
 	unpublished []network.Event // events that wait for the sink, in order
 	changed     chan struct{}   // holds one: there is something untold
-	restricted  time.Time       // until when the account may not write to strangers; zero: unknown
+	restricted  network.Restriction
+	calmDowns   int // how often in a row the network asked the account to slow down
 }
 
 type request struct {

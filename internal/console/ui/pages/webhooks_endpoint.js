@@ -21,7 +21,7 @@ const t = texts('webhooks');
 const core = texts('core');
 
 export const types = ['message.received', 'message.status', 'message.reaction', 'message.deleted', 'message.edited', 'message.media',
-  'poll.vote', 'channel.status', 'channel.pairing', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing',
+  'poll.vote', 'channel.status', 'channel.pairing', 'channel.restricted', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing',
   'group.changed', 'webhook.gap'];
 
 export function Endpoint({ webhook: w, figures, onChange, onGone }) {
