@@ -258,7 +258,9 @@ type Pairing struct {
 	// account: it belongs before the eyes of its owner and nowhere else.
 	Code      string
 	ExpiresAt time.Time // until when Code can be used; zero: no code
-	// Reason is a sentence on WrongCodeStep, PasskeyStep and FailedStep, and on StartingStep where the
+	// Request is what the passkey of the account must sign, as JSON of WebAuthn (PasskeyStep); empty on the others.
+	Request string
+	// Reason is a sentence on WrongCodeStep, PasskeyStep, ConfirmStep and FailedStep, and on StartingStep where the
 	// connection was lost before; empty on the others.
 	Reason string
 	N, Of  int // the QR code's number among those of the network; zero: it is not a QR code
@@ -272,7 +274,8 @@ const (
 	StartingStep PairingStep = "starting" // the network is being asked for a code
 	QRStep       PairingStep = "qr"       // show Code as a QR code
 	CodeStep     PairingStep = "code"     // type Code on the phone
-	PasskeyStep  PairingStep = "passkey"  // the account asks for its passkey; Reason says what to do
+	PasskeyStep  PairingStep = "passkey"  // the account asks for its passkey: Request must be answered
+	ConfirmStep  PairingStep = "confirm"  // compare Code with the one on the phone, and confirm that they are the same
 	PairedStep   PairingStep = "paired"   // done
 	TimeoutStep  PairingStep = "timeout"  // nobody linked it in time
 	FailedStep   PairingStep = "failed"   // Reason says why
@@ -285,16 +288,31 @@ func (s PairingStep) IsOver() bool { return s == PairedStep || s == TimeoutStep 
 
 // pairingData is the data of the event of a step.
 type pairingData struct {
-	Step      PairingStep `json:"step"`
-	Code      string      `json:"code,omitempty"`
-	ExpiresAt string      `json:"expires_at,omitempty"`
-	Reason    string      `json:"reason,omitempty"`
-	N         int         `json:"n,omitempty"`
-	Of        int         `json:"of,omitempty"`
+	Step      PairingStep     `json:"step"`
+	Code      string          `json:"code,omitempty"`
+	ExpiresAt string          `json:"expires_at,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	N         int             `json:"n,omitempty"`
+	Of        int             `json:"of,omitempty"`
+	Passkey   *PasskeyRequest `json:"passkey,omitempty"`
+}
+
+// PasskeyRequest is what the passkey of an account must sign, and until when it is accepted.
+type PasskeyRequest struct {
+	Request   json.RawMessage `json:"request"`
+	ExpiresAt string          `json:"expires_at"`
+}
+
+// Passkey returns the request of a step; nil: it has none.
+func (p Pairing) Passkey() *PasskeyRequest {
+	if p.Request == "" {
+		return nil
+	}
+	return &PasskeyRequest{json.RawMessage(p.Request), Stamp(p.ExpiresAt)}
 }
 
 func NewPairingEvent(code ChannelCode, p Pairing) *Event {
-	d := pairingData{Step: p.Step, Code: p.Code, Reason: p.Reason, N: p.N, Of: p.Of}
+	d := pairingData{Step: p.Step, Code: p.Code, Reason: p.Reason, N: p.N, Of: p.Of, Passkey: p.Passkey()}
 	if !p.ExpiresAt.IsZero() {
 		d.ExpiresAt = Stamp(p.ExpiresAt)
 	}

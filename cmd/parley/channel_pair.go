@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -23,11 +25,14 @@ type pairFlags struct {
 	number string // by a code for this number; empty: by QR codes
 	link   bool
 	png    string
+	// passkey is the file in which a person puts the response of the account's passkey; empty: none is expected.
+	passkey string
 }
 
 func (f *pairFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.number, "code", "", "pair by a code to type on the phone with this number, for example +6281211112222")
 	flags.BoolVar(&f.link, "link", false, "print a link with which somebody else can pair it; works once, for an hour")
+	flags.StringVar(&f.passkey, "passkey-file", "", "where you put the response of the account's passkey, if it is asked for: parley help passkey")
 	flags.StringVar(&f.png, "png", "", "write the QR code to this file; it is removed at the end")
 }
 
@@ -236,7 +241,7 @@ func (p *pairer) handleStep(ctx context.Context, s *pairStep) error {
 		}
 		return fail(exitNegative, "channel %s is not being paired any more: it is %s. %s", p.code, ch.Status, ch.Reason)
 	}
-	if s.Code == "" && (s.Step == parley.QRStep || s.Step == parley.CodeStep || s.Step == parley.WrongCodeStep) {
+	if s.Code == "" && s.Passkey == nil && !s.Step.IsOver() && s.Step != parley.StartingStep {
 		return nil // it has just expired
 	}
 	if err := p.show(ctx, s); err != nil {
@@ -248,11 +253,49 @@ func (p *pairer) handleStep(ctx context.Context, s *pairStep) error {
 	case parley.TimeoutStep:
 		return errPairTimeout
 	case parley.PasskeyStep:
-		return fail(exitNeedsPerson, "%s Why: parley help passkey", s.Reason)
+		return p.answerPasskey(ctx, s)
+	case parley.ConfirmStep:
+		return p.confirmCode(ctx, s)
 	case parley.FailedStep:
 		return fail(exitRefused, "%s", s.Reason)
 	}
 	return nil
+}
+
+// answerPasskey tells how to answer the request for a passkey, and hands in the response once its file is there.
+func (p *pairer) answerPasskey(ctx context.Context, s *pairStep) error {
+	if p.flags.passkey == "" {
+		return fail(exitNeedsPerson, "%s Pair again with --passkey-file FILE: see parley help passkey", s.Reason)
+	}
+	if !p.cli.json {
+		fmt.Fprintf(p.cli.err, "%s\nRun this in the console of a browser on https://web.whatsapp.com, and write what it prints to %s:\n\n"+
+			"navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(%s)}).then((c) => "+
+			"console.log(JSON.stringify(c)))\n\n", s.Reason, p.flags.passkey, s.Passkey.Request)
+	}
+	for ; time.Now().Before(s.ExpiresAt.Time); wait.Sleep(ctx, pairPoll) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		response, err := os.ReadFile(p.flags.passkey)
+		if err != nil || !json.Valid(response) { // not there yet, or half written
+			continue
+		}
+		_, err = p.cl.Post(ctx, client.Path("channels", p.code, "pairing", "passkey"), map[string]any{"assertion": json.RawMessage(response)}, nil)
+		return err
+	}
+	return fail(exitNeedsPerson, "no response of the passkey was in %s in time. Pair again.", p.flags.passkey)
+}
+
+// confirmCode asks whether the code is the one on the phone.
+func (p *pairer) confirmCode(ctx context.Context, s *pairStep) error {
+	if p.cli.noInput || !p.cli.inTerminal {
+		return fail(exitNeedsPerson, "a person must compare the code with the one on the phone. Pair at a terminal")
+	}
+	if _, err := p.cli.ask(ctx, fmt.Sprintf("If %s is the code on the phone, press Enter: ", s.Code)); err != nil {
+		return err
+	}
+	_, err := p.cl.Post(ctx, client.Path("channels", p.code, "pairing", "passkey"), map[string]any{"confirmed": true}, nil)
+	return err
 }
 
 func (p *pairer) awaitWorking(ctx context.Context) error {

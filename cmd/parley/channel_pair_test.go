@@ -296,7 +296,7 @@ func TestPairFails(t *testing.T) {
 		says string
 	}{
 		{step("passkey", map[string]any{"reason": "WhatsApp asks this account for its passkey."}), exitNeedsPerson,
-			"passkey. Why: parley help passkey"},
+			"passkey. Pair again with --passkey-file FILE"},
 		{step("failed", map[string]any{"reason": "The phone has too many devices."}), exitRefused, "too many devices"},
 		{"null", exitNegative, "is not being paired any more: it is SCAN_QR_CODE"},
 	} {

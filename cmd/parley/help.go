@@ -18,7 +18,7 @@ func (t topic) String() string { return t.name }
 
 var topics = []topic{
 	{"risks", "Why WhatsApp restricts numbers, and how to avoid it"},
-	{"passkey", "Why a channel cannot be paired while its account has a passkey"},
+	{"passkey", "How to pair an account that asks for its passkey"},
 	{"tls", "How to make the server reachable from other machines"},
 	{"settings", "Where a setting can be given, and which value wins"},
 	{"exit-codes", "Exit codes, and errors as JSON"},

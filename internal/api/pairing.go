@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -32,7 +33,7 @@ func (s *server) pairing(code parley.ChannelCode) (*wire.PairingCode, error) {
 	if !lately {
 		return nil, nil
 	}
-	data := &wire.PairingCode{Pairing: toPairing(p), Code: wire.Text(p.Code)}
+	data := &wire.PairingCode{Pairing: toPairing(p), Code: wire.Text(p.Code), Passkey: p.Passkey()}
 	if p.Code == "" || p.Step != parley.QRStep { // no code, or it expired
 		return data, nil
 	}
@@ -67,6 +68,64 @@ func (s *server) pairChannel(ctx context.Context, r *request) (any, error) {
 	}
 	c, err := s.config.Gateway.PairChannel(ctx, r.code(), number)
 	return s.channelResponse(ctx, "Pairing started", c, err)
+}
+
+// answerPasskey hands in the response of a passkey, or that a person compared the codes.
+func (s *server) answerPasskey(ctx context.Context, r *request) (any, error) {
+	if err := s.handInPasskey(ctx, r, r.code()); err != nil {
+		return nil, err
+	}
+	data, err := s.pairing(r.code())
+	return ok("Accepted", data), err
+}
+
+func (s *server) handInPasskey(ctx context.Context, r *request, code parley.ChannelCode) error {
+	assertion, given, err := readAssertion(r.Form)
+	if err != nil {
+		return err
+	}
+	if confirmed := r.Bool("confirmed", false); confirmed == given {
+		r.Fail("assertion", "is required: the response of the passkey as an object. Where codes were compared, send {\"confirmed\":true} instead.")
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	return s.config.Gateway.AnswerPasskey(ctx, code, assertion)
+}
+
+// readAssertion returns the response of a passkey as JSON.
+func readAssertion(f form.Form) (assertion []byte, given bool, err error) {
+	o, given := f.Object("assertion", false)
+	if !given {
+		return nil, false, nil
+	}
+	const longest = 8192
+	r, _ := o.Object("response", true)
+	response := map[string]string{}
+	for _, name := range []string{"clientDataJSON", "authenticatorData", "signature"} {
+		response[name] = r.Text(name, 1, longest)
+	}
+	if handle := r.OptionalText("userHandle", 1, longest); handle != "" {
+		response["userHandle"] = handle
+	}
+	assertion, err = json.Marshal(map[string]any{"id": o.Text("id", 1, longest), "rawId": o.Text("rawId", 1, longest),
+		"type": o.Choice("type", true, "public-key"), "response": response})
+	return assertion, true, err
+}
+
+func (s *server) answerPasskeyByLink(ctx context.Context, r *request) (any, error) {
+	_, c, err := s.pairTicket(ctx, r)
+	if err == nil {
+		err = s.checkChannelOwner(ctx, c)
+	}
+	if err == nil {
+		err = s.handInPasskey(ctx, r, c.Code)
+	}
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.newPairState(c)
+	return ok("OK", state), err
 }
 
 func (s *server) readPairing(ctx context.Context, r *request) (any, error) {

@@ -147,6 +147,7 @@ func manageChannelRoutes(s *server) []row {
 		{"POST /api/manage/channels/{code}/start", ofAdmin, operator, "channel.start", nothing, handle(s.startChannel)},
 		{"POST /api/manage/channels/{code}/stop", ofAdmin, operator, "channel.stop", nothing, handle(s.stopChannel)},
 		{"POST /api/manage/channels/{code}/pair", ofAdmin, operator, "channel.pair", optionalBody, handle(s.pairChannel)},
+		{"POST /api/manage/channels/{code}/pairing/passkey", ofAdmin, operator, "channel.pair", body, handle(s.answerPasskey)},
 		{"GET /api/manage/channels/{code}/pairing", ofAdmin, operator, "", nothing, handle(s.readPairing)}, // it has the code to scan
 		{"POST /api/manage/channels/{code}/pair-link", ofAdmin, operator, "channel.pair_link", nothing, handle(s.makePairLink)},
 		{"POST /api/manage/channels/{code}/go-live", ofAdmin, operator, "channel.go_live", body, handle(s.goLive)},
@@ -239,6 +240,7 @@ func publicRoutes(s *server) []row {
 		{"GET /phone.css", public, "", "", nothing, work{handler: serveFile("phone/phone.css", typeStyle)}},
 		{"GET /pair", public, "", "", nothing, work{handler: servePairPage()}},
 		{"POST /pair/begin", public, "", "", optionalBody, handle(s.beginPairLink)},
+		{"POST /pair/passkey", public, "", "", body, handle(s.answerPasskeyByLink)},
 		{"GET /pair/state", public, "", "", nothing, handle(s.pairLinkState)},
 		{"GET /pair.js", public, "", "", nothing, work{handler: serveFile("pair/pair.js", typeScript)}},
 		{"GET /pair.css", public, "", "", nothing, work{handler: serveFile("pair/pair.css", typeStyle)}},

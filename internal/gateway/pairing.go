@@ -38,6 +38,15 @@ func (g *Gateway) startPairing(ctx context.Context, code parley.ChannelCode, num
 	return session.PairWithCode(ctx, number)
 }
 
+// AnswerPasskey hands in the response of an account's passkey during a pairing. Nil: a person compared the codes.
+func (g *Gateway) AnswerPasskey(ctx context.Context, code parley.ChannelCode, assertion []byte) error {
+	session, err := openAs[network.PairByPasskey](g, code, "pairing with a passkey")
+	if err != nil {
+		return err
+	}
+	return session.Passkey(ctx, assertion)
+}
+
 // Pairing returns the latest step of a channel's pairing, without an expired code; false: there was none lately, or the
 // channel does not run. It is only in memory.
 func (g *Gateway) Pairing(code parley.ChannelCode) (parley.Pairing, bool) {
@@ -52,7 +61,7 @@ func (g *Gateway) Pairing(code parley.ChannelCode) (parley.Pairing, bool) {
 		return parley.Pairing{}, false
 	}
 	if !p.ExpiresAt.IsZero() && time.Now().After(p.ExpiresAt) {
-		p.Code = ""
+		p.Code, p.Request = "", ""
 	}
 	return p, true
 }

@@ -60,6 +60,13 @@ type PairByCode interface {
 	PairWithCode(ctx context.Context, number string) error
 }
 
+// PairByPasskey is a Pairer whose network can ask for a passkey during a pairing: see [parley.PasskeyStep].
+type PairByPasskey interface {
+	// Passkey hands in the response of the authenticator, as the JSON of WebAuthn. Nil: a person compared the code of
+	// [parley.ConfirmStep] with the phone's. An invalid one is parley.Invalid on the field "assertion".
+	Passkey(ctx context.Context, assertion []byte) error
+}
+
 // QueueAware is a session that tries harder to reconnect while messages wait for it.
 type QueueAware interface {
 	// WatchQueue passes how to read the number of messages that wait for the session.

@@ -104,6 +104,8 @@ type PairingCode struct {
 	Pairing
 	Code Text     `json:"code"`
 	QR   []string `json:"qr"` // rows of 0 and 1 (black); none: nothing to scan
+	// Passkey is what the account's passkey must sign; null: it is not asked for.
+	Passkey *parley.PasskeyRequest `json:"passkey"`
 }
 
 // Deletion is the deletion of a channel.

@@ -9,6 +9,7 @@ const [name, state, hint, picture, code, left, copy, steps, again, ways, number,
 
 const byCode = part("by-code");
 const byQR = part("by-qr");
+const [passkey, line, printed, confirm] = ["passkey", "line", "printed", "confirm"].map(part);
 
 const pollEvery = 1000; // ms
 const slowAfter = 5; // s until the page says that it takes longer than usual
@@ -57,6 +58,8 @@ function show(step, sentence, more = {}) {
   steps.hidden = !more.steps;
   again.hidden = !more.again;
   again.textContent = more.again ?? "";
+  passkey.hidden = !more.passkey;
+  confirm.hidden = !more.confirm;
   ways.hidden = !more.ways;
   byCode.hidden = more.ways === "qr";
   byQR.hidden = more.ways === "code";
@@ -154,7 +157,13 @@ function render(data) {
     case "paired":
       return show("scanned", words.scanned, { hint: words.scanned_hint });
     case "passkey":
-      return show("passkey", words.passkey, { hint: words.passkey_hint, ways: true });
+      if (!pairing.passkey) return show("timeout", words.timeout, { hint: words.timeout_hint, again: words.new_codes, ways: true });
+      line.textContent = "navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(" +
+        JSON.stringify(pairing.passkey.request) + ")}).then((c) => console.log(JSON.stringify(c)))";
+      return show("passkey", words.passkey, { hint: words.passkey_hint, passkey: true });
+    case "confirm":
+      code.textContent = pairing.code;
+      return show("confirm", words.confirm, { hint: words.confirm_hint, code: true, confirm: true });
     case "timeout":
       return show("timeout", words.timeout, { hint: words.timeout_hint, again: words.new_codes, ways: true });
     case "failed":
@@ -177,6 +186,25 @@ async function ask(body) {
     for (const button of document.querySelectorAll("button")) button.disabled = false;
   }
 }
+
+// answer hands in the response of the passkey, or that the codes are the same.
+async function answer(body) {
+  try {
+    render(await call("POST", "/pair/passkey", body));
+  } catch (problem) {
+    fail(problem);
+  }
+}
+
+passkey.addEventListener("submit", (event) => {
+  event.preventDefault();
+  try {
+    answer({ assertion: JSON.parse(printed.value) });
+  } catch {
+    hint.textContent = words.passkey_bad;
+  }
+});
+confirm.addEventListener("click", () => answer({ confirmed: true }));
 
 // fail shows what went wrong. If the link no longer works, that is final.
 function fail(problem) {

@@ -155,9 +155,9 @@ func TestPairSteps(t *testing.T) {
 		p.click("link", "Pair")
 		p.state(state)
 	}
-	shows(`step: 'passkey', reason: 'x'`, "passkey")
+	shows(`step: 'passkey', reason: 'x', passkey: { request: { challenge: 'c2lnbg' }, expires_at: '2099-01-01T00:00:00.000Z' }`, "passkey")
 	p.see("WhatsApp asks this account for a passkey.")
-	p.see("Settings → Account → Passkeys")
+	p.see("navigator.credentials.get")
 	p.find("button", "New codes")
 	p.find("button", "Get a code")
 	p.accessible()

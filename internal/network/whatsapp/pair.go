@@ -37,8 +37,6 @@ const (
 )
 
 const (
-	passkeySentence = "WhatsApp asks this account for its passkey, which this program cannot give. " +
-		"Take the passkey off on the phone (Settings, Account, Passkeys), or link from a computer that has it, and pair again."
 	noCode       = "WhatsApp gave no code. Try again, or pair by QR code."
 	wrongCode    = "The phone did not accept the code that was typed. Type this one."
 	lostSentence = "The connection to WhatsApp was lost. It is being made again, with a new code."
@@ -70,6 +68,8 @@ type pairing struct {
 	timer    *time.Timer     // of the shown code
 	typed    *time.Timer     // since a code was typed on the phone
 	accepted bool            // the network asked the device to reconnect
+
+	wantsPasskey, wantsConfirmation bool // the network waits for what a person hands in
 }
 
 type pairingOutcome int
@@ -123,6 +123,8 @@ func (s *session) tryPairing(o pairOptions, again bool) (pairingOutcome, *pairOp
 		case r := <-s.requests:
 			r.result <- nil
 			return pairingOver, r.pair // nil: a logout, which cancels the pairing
+		case a := <-s.passkeys:
+			a.result <- p.answerPasskey(a)
 		case <-p.timer.C:
 			end = p.expired()
 		case <-p.typed.C:
@@ -186,12 +188,9 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 		p.fail("The phone's WhatsApp is too old to link devices. Update it and pair again.")
 		return pairingOver
 	case *events.PairPasskeyRequest:
-		p.s.publishStep(network.Pairing{Step: parley.PasskeyStep, Reason: passkeySentence})
-		p.timer.Reset(typedCode)
-		p.codes = nil
-		return pairingGoesOn
-	case *events.PairPasskeyConfirmation: // follows a passkey
-		return pairingGoesOn
+		return p.askPasskey(e)
+	case *events.PairPasskeyConfirmation:
+		return p.compareCode(e)
 	case *events.ManualLoginReconnect: // the network can be quicker than whatsmeow's event
 		p.accepted = true
 		p.timer.Reset(pairWait)
@@ -199,7 +198,8 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 		p.codes = nil
 		return pairingGoesOn
 	case *events.PairPasskeyError:
-		p.fail(passkeySentence)
+		p.s.d.config.Log.Warn("whatsapp: a passkey failed", "channel", p.s.code, "error", redact("%v", []any{e.Error}))
+		p.fail(passkeyFailed)
 		return pairingOver
 	}
 	if _, outdated := evt.(*events.ClientOutdated); outdated && p.s.anotherVersion(p.l.version) {

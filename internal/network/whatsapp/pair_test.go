@@ -1,6 +1,9 @@
 package whatsapp
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -159,7 +162,7 @@ func TestPairingFails(t *testing.T) {
 	in.status(parley.ChannelWorking)
 }
 
-// TestPairingSteps walks through what has no phone on this network: codes that run out, and passkeys.
+// TestPairingSteps walks through what has no phone on this network: codes that run out.
 func TestPairingSteps(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.start()
@@ -196,13 +199,8 @@ func TestPairingSteps(t *testing.T) {
 		t.Error("the end of the codes did not end the pairing")
 	}
 	in.step(parley.TimeoutStep)
-	if p.handleEvent(&events.PairPasskeyRequest{}) != pairingGoesOn || p.handleEvent(&events.PairPasskeyConfirmation{}) != pairingGoesOn {
-		t.Error("a passkey ended the pairing")
-	}
-	if got := in.step(parley.PasskeyStep); !strings.Contains(got.Reason, "passkey") {
-		t.Errorf("the step is %+v", got)
-	}
-	for _, failure := range []any{&events.QRScannedWithoutMultidevice{}, &events.PairPasskeyError{}, &events.ClientOutdated{}} {
+	for _, failure := range []any{&events.QRScannedWithoutMultidevice{}, &events.PairPasskeyError{Error: errors.New("no")},
+		&events.PairPasskeyRequest{}, &events.ClientOutdated{}} {
 		if p.handleEvent(failure) != pairingOver {
 			t.Errorf("%T did not end the pairing", failure)
 		}
@@ -265,5 +263,66 @@ func TestPairingAFailedChannel(t *testing.T) {
 	w.sent(s, w.text(friendID, "again"))
 	if devices := w.devices(); len(devices) != 1 || devices[0].Device != w.link.Device() {
 		t.Errorf("the devices are %+v", devices)
+	}
+}
+
+// TestPasskey pairs an account that must confirm with its passkey. A wrong response is refused, and the right one can follow.
+func TestPasskey(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.start()
+	must(t, s.Pair(t.Context()))
+	qr := in.step(parley.QRStep)
+	type result struct {
+		link *whatsapptest.Link
+		err  error
+	}
+	linked := make(chan result, 1)
+	go func() {
+		link, err := w.owner.LinkWithPasskey(within(t), qr.Code, func(string) {})
+		linked <- result{link, err}
+	}()
+	asked := in.step(parley.PasskeyStep)
+	var request struct {
+		Challenge string `json:"challenge"`
+	}
+	must(t, json.Unmarshal(parley.Pairing(asked).Passkey().Request, &request))
+	if request.Challenge != whatsapptest.PasskeyChallenge || asked.ExpiresAt.IsZero() {
+		t.Errorf("the request is %s until %s", asked.Request, asked.ExpiresAt)
+	}
+	assertion := func(signature string) []byte {
+		return []byte(`{"id":"a2V5","rawId":"a2V5","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"AA","signature":"` +
+			base64.RawURLEncoding.EncodeToString([]byte(signature)) + `"}}`)
+	}
+	if err := s.Passkey(t.Context(), []byte(`{"id":"a2V5"}`)); parley.ToCode(err) != parley.Invalid {
+		t.Errorf("what is no response: %v", err)
+	}
+	if err := s.Passkey(t.Context(), nil); parley.ToCode(err) != parley.BadRequest {
+		t.Errorf("a confirmation that nobody asked for: %v", err)
+	}
+	if err := s.Passkey(t.Context(), assertion("forged")); parley.ToCode(err) != parley.BadRequest {
+		t.Errorf("a wrong response: %v", err)
+	}
+	must(t, s.Passkey(t.Context(), assertion("signed")))
+	r := <-linked
+	must(t, r.err)
+	w.link = r.link
+	in.status(parley.ChannelWorking)
+	w.sent(s, w.text(friendID, "hello"))
+}
+
+// TestPasskeyCode shows the code to compare where the network wants it, and goes on when a person confirmed it.
+func TestPasskeyCode(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.start()
+	p := &pairing{s: s, l: newConnection(s, s.d.keys.NewDevice()), timer: time.NewTimer(time.Hour), typed: time.NewTimer(time.Hour)}
+	defer p.l.close()
+	if p.handleEvent(&events.PairPasskeyConfirmation{Code: "ABCD-EFGH"}) != pairingGoesOn {
+		t.Error("the code ended the pairing")
+	}
+	if got := in.step(parley.ConfirmStep); got.Code != "ABCD-EFGH" || got.Reason == "" {
+		t.Errorf("the step is %+v", got)
+	}
+	if err := p.answerPasskey(passkeyAnswer{}); parley.ToCode(err) != parley.BadRequest { // nothing to confirm: there was no response
+		t.Errorf("without a response: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ var _ interface {
 	network.Session
 	network.Pairer
 	network.PairByCode
+	network.PairByPasskey
 	network.QueueAware
 	network.Typist
 	network.Directory
@@ -37,6 +38,7 @@ type session struct {
 	done   sync.WaitGroup // run and publishStates
 
 	requests   chan request               // for run
+	passkeys   chan passkeyAnswer         // for a pairing
 	queueDepth atomic.Pointer[func() int] // how many messages wait to be sent; nil: not known
 
 	current atomic.Pointer[connection] // nil: not connected
@@ -68,7 +70,7 @@ type request struct {
 }
 
 func newSession(d *Driver, code parley.ChannelCode, sink network.Sink) *session {
-	s := &session{d: d, code: code, sink: sink, requests: make(chan request), changed: make(chan struct{}, 1)}
+	s := &session{d: d, code: code, sink: sink, requests: make(chan request), passkeys: make(chan passkeyAnswer), changed: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.setState(parley.ChannelStarting, "", network.Phone{})
 	s.done.Go(s.run)

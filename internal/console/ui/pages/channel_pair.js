@@ -19,7 +19,7 @@ const t = texts('pairing');
 const slowAfter = 5; // seconds until it is said that this takes longer than usual
 const stuckAfter = 15; // and until the checks run
 
-const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wrongCode', passkey: 'passkey', timeout: 'timeout',
+const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wrongCode', passkey: 'passkey', confirm: 'confirm', timeout: 'timeout',
   failed: 'refused' };
 
 /** The one state of a channel and its latest step of pairing. */
@@ -76,12 +76,16 @@ export function PairPanel({ channel, goLive }) {
     wrongCode: () => ({ hint: t('wrongCodeHint'), ...toType() }),
     scanned: () => ({ hint: t('syncingHint') }),
     syncing: () => ({ hint: t('syncingHint') }),
-    passkey: () => ({ hint: `${t('passkeyWhy')} ${t('passkeyDo')}`, action: retry, ways: typed }),
+    passkey: () => (pairing.passkey ? { hint: t('passkeyWhy'), body: html`<${Passkey} code=${code} request=${pairing.passkey.request}
+      done=${load.reload} />` } : { hint: t('passkeyOver'), action: retry }),
+    confirm: () => ({ hint: t('confirmHint'), body: html`<p class="row"><output class="pair-typed">${pairing.code}</output></p>`,
+      action: html`<${Button} kind="primary" icon="good" onClick=${async () => {
+        await api.post(`/manage/channels/${code}/pairing/passkey`, { confirmed: true }); await load.reload(); }}>${t('codesEqual')}<//>` }),
     timeout: () => ({ hint: t('timeoutHint'), action: retry, ways: both }),
     refused: () => ({ hint: html`<${Reason} text=${pairing?.reason || channel.reason} />`, action: retry, ways: both }),
     working: () => ({ hint: t('workingHint'), body: html`<${TestMessage} channel=${channel} />` }),
   }[state]();
-  const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', wrongCode: 'warn', lost: 'warn',
+  const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', confirm: 'warn', wrongCode: 'warn', lost: 'warn',
     timeout: 'clock', qr: 'qr', code: 'otp' };
   return html`<div class="grid2 pair" data-state=${state}>
     <${Card}>
@@ -126,6 +130,21 @@ function ByCode({ channel, begin, last }) {
       <div class="row"><${Submit} form=${form} kind="">${t('getCode')}<//>
         <${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${channel.code}/pair`, body: form.values }} /></div>
     <//></section>`;
+}
+
+/** What to run on web.whatsapp.com, and a field for what it prints. */
+function Passkey({ code, request, done }) {
+  const form = useForm({ assertion: '' }, async ({ assertion }) => {
+    let response;
+    try { response = JSON.parse(assertion); } catch { return toast(t('passkeyBad'), 'bad'); }
+    await api.post(`/manage/channels/${code}/pairing/passkey`, { assertion: response });
+    return done();
+  });
+  const line = `navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(${JSON.stringify(request)})})` +
+    '.then((c) => console.log(JSON.stringify(c)))';
+  return html`<p>${t('passkeyDo')}</p><${Code} text=${line} wrap />
+    <${Form} form=${form}><${Field} form=${form} name="assertion" type="textarea" label=${t('passkeyField')} required />
+      <div class="row"><${Submit} form=${form}>${t('passkeySend')}<//></div><//>`;
 }
 
 function Countdown({ of: { step, at, expires_at: until, n, of } }) {

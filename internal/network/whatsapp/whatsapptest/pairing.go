@@ -33,6 +33,7 @@ type registration struct {
 	refs     []string
 	asked    string // the id of our request to sign
 	response chan *node
+	passkey  *passkeyPairing // nil: its account has none
 }
 
 type Link struct {
@@ -63,19 +64,28 @@ func (s *Server) register(c *conn) {
 
 // Scan links the client that shows this QR code, and returns once both sides have signed.
 func (p *Phone) Scan(ctx context.Context, qr string) (*Link, error) {
+	g, identity, secret, err := p.readCode(qr)
+	if err != nil {
+		return nil, err
+	}
+	return p.link(ctx, g, identity, secret)
+}
+
+// readCode returns the client that shows a QR code, with its identity and secret.
+func (p *Phone) readCode(qr string) (_ *registration, identity, secret []byte, err error) {
 	_, text, ok := strings.Cut(qr, "#")
 	if !ok {
 		text = qr // before 2026 the code was bare
 	}
 	parts := strings.Split(text, ",")
 	if len(parts) < 4 {
-		return nil, errors.New("this is no code for linking a device")
+		return nil, nil, nil, errors.New("this is no code for linking a device")
 	}
 	var raw [3][]byte // Noise key, identity key, secret
 	for i := range raw {
 		var err error
 		if raw[i], err = base64.StdEncoding.DecodeString(parts[i+1]); err != nil || len(raw[i]) != 32 {
-			return nil, errors.New("this is no code for linking a device")
+			return nil, nil, nil, errors.New("this is no code for linking a device")
 		}
 	}
 	s := p.server
@@ -83,12 +93,12 @@ func (p *Phone) Scan(ctx context.Context, qr string) (*Link, error) {
 	g := s.registrations[parts[0]]
 	s.mu.Unlock()
 	if g == nil {
-		return nil, errors.New("the code has expired")
+		return nil, nil, nil, errors.New("the code has expired")
 	}
 	if [32]byte(raw[0]) != g.conn.keys.static {
-		return nil, errors.New("the code is not of the connection that it names")
+		return nil, nil, nil, errors.New("the code is not of the connection that it names")
 	}
-	return p.link(ctx, g, raw[1], raw[2])
+	return g, raw[1], raw[2], nil
 }
 
 // link signs the identity of a client and waits for its response.
@@ -239,6 +249,7 @@ func (s *Server) registrationIQ(c *conn, stanza *node) {
 	switch {
 	case str(stanza, "xmlns") == "w:p":
 		c.reply(stanza)
+	case s.passkeyIQ(c, stanza):
 	case ok && str(&reg, "stage") == "companion_hello":
 		s.codeHello(c, stanza, &reg)
 	case ok && str(&reg, "stage") == "companion_finish":
