@@ -65,18 +65,19 @@ const (
 	OTPApproved          EventType = "otp.approved"
 	OTPFailed            EventType = "otp.failed"
 	OTPExpired           EventType = "otp.expired"
-	OTPPaused            EventType = "otp.paused"         // codes to strangers pause
-	OTPGuessing          EventType = "otp.guessing"       // many wrong tries, over all contacts
-	MessageMedia         EventType = "message.media"      // the file of an inbound message is there, or will never be
-	WebhookGap           EventType = "webhook.gap"        // events were removed before a webhook got them; it belongs to no channel
-	GroupChanged         EventType = "group.changed"      // members or the name of a group changed
-	MessageEdited        EventType = "message.edited"     // the text of a message was changed
-	ChannelRestricted    EventType = "channel.restricted" // the network restricts the account, or does not any more
+	OTPPaused            EventType = "otp.paused"            // codes to strangers pause
+	OTPGuessing          EventType = "otp.guessing"          // many wrong tries, over all contacts
+	MessageMedia         EventType = "message.media"         // the file of an inbound message is there, or will never be
+	WebhookGap           EventType = "webhook.gap"           // events were removed before a webhook got them; it belongs to no channel
+	GroupChanged         EventType = "group.changed"         // members or the name of a group changed
+	MessageEdited        EventType = "message.edited"        // the text of a message was changed
+	MessageSentOnPhone   EventType = "message.sent_on_phone" // the owner of the account wrote it on another device
+	ChannelRestricted    EventType = "channel.restricted"    // the network restricts the account, or does not any more
 )
 
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
 	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap,
-	GroupChanged, MessageEdited, ChannelRestricted}
+	GroupChanged, MessageEdited, ChannelRestricted, MessageSentOnPhone}
 
 func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))

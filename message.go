@@ -45,6 +45,10 @@ type Message struct {
 	Votes map[string]int
 }
 
+// SentOnPhone reports whether the owner of the account wrote the message on the phone or on another linked device: such a message never
+// waited here, and cannot expire.
+func (m *Message) SentOnPhone() bool { return m.FromMe && m.ExpiresAt.IsZero() }
+
 func (m *Message) Ref() MessageRef {
 	return MessageRef{FromMe: m.FromMe, Chat: m.Chat, ID: m.ID}
 }

@@ -32,7 +32,8 @@ type pairFlags struct {
 func (f *pairFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.number, "code", "", "pair by a code to type on the phone with this number, for example +6281211112222")
 	flags.BoolVar(&f.link, "link", false, "print a link with which somebody else can pair it; works once, for an hour")
-	flags.StringVar(&f.passkey, "passkey-file", "", "where you put the response of the account's passkey, if it is asked for: parley help passkey")
+	flags.StringVar(&f.passkey, "passkey-file", "",
+		"where you put the response of the account's passkey, if it asks for it: parley help passkey")
 	flags.StringVar(&f.png, "png", "", "write the QR code to this file; it is removed at the end")
 }
 
@@ -280,7 +281,8 @@ func (p *pairer) answerPasskey(ctx context.Context, s *pairStep) error {
 		if err != nil || !json.Valid(response) { // not there yet, or half written
 			continue
 		}
-		_, err = p.cl.Post(ctx, client.Path("channels", p.code, "pairing", "passkey"), map[string]any{"assertion": json.RawMessage(response)}, nil)
+		body := map[string]any{"assertion": json.RawMessage(response)}
+		_, err = p.cl.Post(ctx, client.Path("channels", p.code, "pairing", "passkey"), body, nil)
 		return err
 	}
 	return fail(exitNeedsPerson, "no response of the passkey was in %s in time. Pair again.", p.flags.passkey)

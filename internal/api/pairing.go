@@ -85,7 +85,7 @@ func (s *server) handInPasskey(ctx context.Context, r *request, code parley.Chan
 		return err
 	}
 	if confirmed := r.Bool("confirmed", false); confirmed == given {
-		r.Fail("assertion", "is required: the response of the passkey as an object. Where codes were compared, send {\"confirmed\":true} instead.")
+		r.Fail("assertion", "is required: the response of the passkey, an object. Where codes were compared, send {\"confirmed\":true} instead.")
 	}
 	if err := r.Err(); err != nil {
 		return err

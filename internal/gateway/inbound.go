@@ -62,12 +62,15 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		Channel: channel.Code, Chat: network.ToChat(e.From, e.Group), ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At, ReceivedAt: a.now(),
 	}
-	if e.Group != "" {
+	switch {
+	case e.Own:
+		m.FromMe, m.Status = true, parley.Sent
+	case e.Group != "":
 		m.Author = e.From
 	}
 	var hit *otp.Hit
 	var err error
-	if a.g.config.LoginLinks != nil { // also for history: it may hold the code of a login link that is still open
+	if a.g.config.LoginLinks != nil && !e.Own { // also for history: it may hold the code of a login link that is still open
 		hit, err = a.g.config.LoginLinks.MatchMessage(ctx, channel, &m)
 	}
 	if e.Past || e.Group != "" { // a code that is posted in a group is masked, but it is no login
@@ -94,7 +97,9 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	if e.History || m.Seq == 0 { // 0: the network sent it again
 		return nil
 	}
-	a.g.metrics.received.Inc()
+	if !e.Own {
+		a.g.metrics.received.Inc()
+	}
 	a.g.activity.Publish(toActivity(&m))
 	return nil
 }
@@ -126,7 +131,11 @@ func (a *account) storeInbound(ctx context.Context, tx *store.Tx, channel parley
 	if err != nil {
 		return err
 	}
-	event := parley.Event{Type: parley.MessageReceived, Channel: channel.Code, At: m.CreatedAt, Message: m}
+	kind := parley.MessageReceived
+	if m.FromMe {
+		kind = parley.MessageSentOnPhone
+	}
+	event := parley.Event{Type: kind, Channel: channel.Code, At: m.CreatedAt, Message: m}
 	if !channel.Settings.StoresText() {
 		content, err := parley.EncodeEventContent(m.Content)
 		if err != nil {

@@ -122,6 +122,33 @@ func TestHeldMessagesExpire(t *testing.T) {
 	})
 }
 
+// TestSentOnPhone stores what the owner of the account wrote on the phone as sent, once. It is no login and nothing of it is sent.
+func TestSentOnPhone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		link, prompt := b.link(b.verify())
+		before := b.lastEvent()
+		for range 2 {
+			b.give(network.Message{From: ayu, Own: true, ID: "P1", Content: parley.Text{Body: prompt}, At: time.Now()})
+		}
+		var types []parley.EventType
+		for _, e := range b.events(before) {
+			types = append(types, e.Type)
+		}
+		if !slices.Equal(types, []parley.EventType{parley.MessageSentOnPhone}) {
+			t.Errorf("the events are %v", types)
+		}
+		m := b.load(parley.Message{Chat: ayu, ID: "P1", FromMe: true})
+		if m.Status != parley.Sent || !m.SentOnPhone() || b.g.QueueDepth("demo") != 0 {
+			t.Errorf("it is %s, of %d that wait", m.Status, b.g.QueueDepth("demo"))
+		}
+		if own := b.await(ayu, "of the channel", time.Second); own.SentOnPhone() {
+			_ = link
+			t.Error("a message of the channel counts as one of the phone")
+		}
+	})
+}
+
 // TestPaceAfterBan begins at a tenth of the pace, which doubles every hour.
 func TestPaceAfterBan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -68,7 +68,7 @@ type Phone struct {
 	Number string // digits
 }
 
-// Message is an inbound message in a direct chat or a group, not in a broadcast, and not by the account's own devices.
+// Message is a message in a direct chat or a group, not in a broadcast, which the session did not send itself.
 // From is the sender's phone number according to the network. The same message may come again: the sink stores it once.
 type Message struct {
 	From    parley.ContactID
@@ -80,6 +80,8 @@ type Message struct {
 	// File is what [Session.Fetch] needs to get the file of Content, also after a restart; nil: no file, or it cannot
 	// be fetched. It may contain keys: it is stored encrypted.
 	File []byte
+	// Own: the owner of the account wrote it, on the phone or another device. From is then whom it went to, and empty in a group.
+	Own bool
 	// Past marks history. It is stored, but triggers nothing: no login, no reply.
 	Past bool
 	// History marks messages from before pairing, possibly years of them. They are stored; no event is published.

@@ -19,6 +19,7 @@ type Message struct {
 	Type        parley.Kind          `json:"type"`
 	FromMe      string               `json:"from_me"` // "true" or "false"
 	Outgoing    bool                 `json:"outgoing"`
+	Source      string               `json:"source,omitempty"` // "phone": its owner wrote it on another device
 	IsMedia     bool                 `json:"is_media"`
 	Body        string               `json:"body"`
 	Status      string               `json:"status"`
@@ -149,6 +150,9 @@ func NewMessage(m *parley.Message, linkTo parley.MediaLink, names Names) Message
 		ReplyTo:   m.ReplyTo,
 		Media:     newMedia(m, linkTo),
 		Forwarded: parley.IsForwarded(m.Content),
+	}
+	if m.SentOnPhone() {
+		v.Source = "phone"
 	}
 	if v.Reactions == nil {
 		v.Reactions = []string{}

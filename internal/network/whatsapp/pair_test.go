@@ -290,7 +290,8 @@ func TestPasskey(t *testing.T) {
 		t.Errorf("the request is %s until %s", asked.Request, asked.ExpiresAt)
 	}
 	assertion := func(signature string) []byte {
-		return []byte(`{"id":"a2V5","rawId":"a2V5","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"AA","signature":"` +
+		return []byte(`{"id":"a2V5","rawId":"a2V5","type":"public-key",` +
+			`"response":{"clientDataJSON":"e30","authenticatorData":"AA","signature":"` +
 			base64.RawURLEncoding.EncodeToString([]byte(signature)) + `"}}`)
 	}
 	if err := s.Passkey(t.Context(), []byte(`{"id":"a2V5"}`)); parley.ToCode(err) != parley.Invalid {

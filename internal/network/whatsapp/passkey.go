@@ -22,13 +22,14 @@ const (
 	// passkeyWait is for a pairing to accept what was handed in.
 	passkeyWait = 5 * time.Second
 
-	passkeySentence = "WhatsApp asks this account for its passkey. Answer the request on web.whatsapp.com, in a browser that has the passkey, " +
-		"and hand in the response."
+	passkeySentence = "WhatsApp asks this account for its passkey. Answer the request on web.whatsapp.com, in a browser that has " +
+		"the passkey, and hand in the response."
 	confirmSentence = "Compare this code with the one on the phone, and confirm that they are the same."
 	passkeyFailed   = "WhatsApp did not accept the passkey. Pair again."
 )
 
-var errNoPasskey = parley.Errorf(parley.BadRequest, "No pairing of this channel waits for a passkey. Start a pairing, and answer when it asks.")
+var errNoPasskey = parley.Errorf(parley.BadRequest,
+	"No pairing of this channel waits for a passkey. Start a pairing, and answer when it asks.")
 
 // passkeyAnswer is the response of an authenticator; nil: a person confirmed the code.
 type passkeyAnswer struct {

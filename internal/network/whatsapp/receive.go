@@ -48,9 +48,8 @@ func (conn *connection) offer(e network.Event) bool {
 func (conn *connection) pause(d time.Duration) bool { return wait.Sleep(conn.handlerCtx, d) }
 
 func (conn *connection) handleMessage(e *events.Message) bool {
-	if e.Info.IsFromMe { // by another device of the account
-		conn.s.otherDeviceSends.put(e.Info.ID, struct{}{}, maxOtherDeviceSends)
-		return true
+	if e.Info.IsFromMe {
+		return conn.handleOwn(e)
 	}
 	if !isDirect(e.Info.Chat) && groupChat(e.Info.Chat) == "" {
 		return true
@@ -68,6 +67,38 @@ func (conn *connection) handleMessage(e *events.Message) bool {
 	}
 	event, ok := conn.toEvent(e, from)
 	return ok && (event == nil || conn.deliver(conn.toChat(e, from), event))
+}
+
+// handleOwn publishes what the owner of the account wrote on another device. Its receipts come here too.
+func (conn *connection) handleOwn(e *events.Message) bool {
+	p := parse(e.Message)
+	to, known, err := conn.recipient(&e.Info)
+	if err != nil {
+		conn.log.Warnf("find out to whom %s went: %v", e.Info.ID, err)
+		return false
+	}
+	if p.content == nil || !known {
+		conn.s.otherDeviceSends.put(e.Info.ID, struct{}{}, maxOtherDeviceSends)
+		return true
+	}
+	said := conn.messageEvent(e, p, to)
+	said.Own = true
+	return conn.deliver(conn.toChat(e, to), said)
+}
+
+// recipient returns the contact that a message of the account went to, which is empty for a group; false: it is in neither.
+func (conn *connection) recipient(info *types.MessageInfo) (parley.ContactID, bool, error) {
+	if groupChat(info.Chat) != "" {
+		return "", true, nil
+	}
+	if !isDirect(info.Chat) || conn.isOwn(info.Chat) {
+		return "", false, nil
+	}
+	to, known, err := conn.contactFor(conn.ctx, info.Chat, info.RecipientAlt)
+	if err == nil {
+		err = conn.storeMet(conn.ctx, to)
+	}
+	return to, known, err
 }
 
 // toChat returns the chat of a message.
@@ -226,7 +257,7 @@ func (conn *connection) handleReceipt(e *events.Receipt) bool {
 
 const maxOtherDeviceSends = 2048
 
-// handleHistory delivers the direct chats from before pairing. Files are not fetched: most are gone, and there may be
+// handleHistory delivers the chats from before pairing, with both directions. Files are not fetched: most are gone, and there may be
 // years of them. After a disconnect the rest is lost, because the network already has our acknowledgement.
 func (conn *connection) handleHistory(e *events.HistorySync) bool {
 	switch e.Data.GetSyncType() {
@@ -245,7 +276,7 @@ func (conn *connection) handleHistory(e *events.HistorySync) bool {
 	}
 	for _, chat := range e.Data.GetConversations() {
 		jid, err := types.ParseJID(chat.GetID())
-		if err != nil || !isDirect(jid) {
+		if err != nil || !isDirect(jid) && groupChat(jid) == "" {
 			continue
 		}
 		if !conn.deliverHistory(chat, jid, numbers[jid]) {
@@ -257,20 +288,27 @@ func (conn *connection) handleHistory(e *events.HistorySync) bool {
 
 // deliverHistory delivers one chat, oldest message first.
 func (conn *connection) deliverHistory(chat *waHistorySync.Conversation, jid, other types.JID) bool {
-	from, known, err := conn.contactFor(conn.ctx, jid, other)
-	if err != nil || !known || conn.storeMet(conn.ctx, from) != nil {
+	isGroup := groupChat(jid) != ""
+	with, known, err := conn.contactFor(conn.ctx, jid, other)
+	if !isGroup && (err != nil || !known || conn.storeMet(conn.ctx, with) != nil) {
 		return true
 	}
 	var all []network.Message
 	for _, m := range chat.GetMessages() {
 		e, err := conn.client.ParseWebMessage(jid, m.GetMessage())
-		if err != nil || e.Info.IsFromMe {
+		if err != nil {
 			continue
+		}
+		from := with
+		if isGroup && !e.Info.IsFromMe {
+			if from, known, err = conn.contactFor(conn.ctx, e.Info.Sender, e.Info.SenderAlt); err != nil || !known {
+				continue
+			}
 		}
 		if p := parse(e.Message); p.content != nil {
 			p.file = nil
 			said := conn.messageEvent(e, p, from)
-			said.Past, said.History = true, true
+			said.Past, said.History, said.Own = true, true, e.Info.IsFromMe
 			all = append(all, said)
 		}
 	}
@@ -278,7 +316,7 @@ func (conn *connection) deliverHistory(chat *waHistorySync.Conversation, jid, ot
 		slices.Reverse(all)
 	}
 	for _, m := range all {
-		if !conn.deliver(m.From, m) {
+		if !conn.deliver(network.ToChat(m.From, m.Group), m) {
 			return false
 		}
 	}

@@ -396,8 +396,9 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestNotForTheGateway ignores what is said by the account's own phone, receipts included.
-func TestNotForTheGateway(t *testing.T) {
+// TestSentOnPhone publishes what the owner writes on the phone, to a contact and in a group, with its receipts. What is no message is
+// ignored.
+func TestSentOnPhone(t *testing.T) {
 	w := newWorld(t)
 	_, in := w.paired()
 	own, err := w.owner.Send(within(t), w.friend, "typed on the phone")
@@ -407,18 +408,25 @@ func TestNotForTheGateway(t *testing.T) {
 	_, err = w.owner.SendMessage(within(t), w.friend, &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{
 		Key: &waCommon.MessageKey{ID: new(own), FromMe: new(true), RemoteJID: new(w.friend.LID().String())}, Text: new("x")}})
 	must(t, err)
+	g := w.friend.CreateGroup("Club", w.owner)
+	_, err = w.owner.Send(within(t), g, "to all")
+	must(t, err)
 	_, err = w.friend.Send(within(t), w.owner, "to you")
 	must(t, err)
 	in.said("to you")
 	must(t, w.link.Idle(within(t)))
+	if m := in.said("typed on the phone"); !m.Own || m.From != friendID || string(m.ID) != own {
+		t.Errorf("it came as %+v", m)
+	}
+	if m := in.said("to all"); !m.Own || m.From != "" || m.Group != parley.GroupID(g.JID().String()) {
+		t.Errorf("in the group it came as %+v", m)
+	}
+	expect(in, 0, func(r network.Receipt) bool {
+		return r.From == friendID && r.Status == parley.Read && string(r.IDs[0]) == own
+	})
 	for _, e := range in.all() {
-		switch e := e.(type) {
-		case network.Message:
-			if e.Content.Text() != "to you" {
-				t.Errorf("there came %+v", e)
-			}
-		case network.Receipt, network.Reaction:
-			t.Errorf("there came %+v", e)
+		if r, ok := e.(network.Reaction); ok {
+			t.Errorf("there came %+v", r)
 		}
 	}
 }

@@ -70,7 +70,8 @@ type request struct {
 }
 
 func newSession(d *Driver, code parley.ChannelCode, sink network.Sink) *session {
-	s := &session{d: d, code: code, sink: sink, requests: make(chan request), passkeys: make(chan passkeyAnswer), changed: make(chan struct{}, 1)}
+	s := &session{d: d, code: code, sink: sink, requests: make(chan request), passkeys: make(chan passkeyAnswer),
+		changed: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.setState(parley.ChannelStarting, "", network.Phone{})
 	s.done.Go(s.run)

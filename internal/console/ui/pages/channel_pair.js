@@ -19,7 +19,8 @@ const t = texts('pairing');
 const slowAfter = 5; // seconds until it is said that this takes longer than usual
 const stuckAfter = 15; // and until the checks run
 
-const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wrongCode', passkey: 'passkey', confirm: 'confirm', timeout: 'timeout',
+const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wrongCode', passkey: 'passkey',
+  confirm: 'confirm', timeout: 'timeout',
   failed: 'refused' };
 
 /** The one state of a channel and its latest step of pairing. */
@@ -85,7 +86,8 @@ export function PairPanel({ channel, goLive }) {
     refused: () => ({ hint: html`<${Reason} text=${pairing?.reason || channel.reason} />`, action: retry, ways: both }),
     working: () => ({ hint: t('workingHint'), body: html`<${TestMessage} channel=${channel} />` }),
   }[state]();
-  const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', confirm: 'warn', wrongCode: 'warn', lost: 'warn',
+  const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', confirm: 'warn',
+    wrongCode: 'warn', lost: 'warn',
     timeout: 'clock', qr: 'qr', code: 'otp' };
   return html`<div class="grid2 pair" data-state=${state}>
     <${Card}>
