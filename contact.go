@@ -30,7 +30,25 @@ type Group struct {
 	IsOwner          bool // the channel owns it
 	JoinApproval     bool // an admin must let people in
 	CanAddMember     bool // the channel may add people
+	OnlyAdminsSend   bool
+	Description      string
 	ParticipantCount int
+}
+
+// GroupPatch says what to change in a group; nil: no change.
+type GroupPatch struct {
+	Name           *string
+	Description    *string
+	OnlyAdminsEdit *bool // its name, description and settings
+	OnlyAdminsSend *bool
+	OnlyAdminsAdd  *bool
+	JoinApproval   *bool // an admin must let people in
+}
+
+// JoinRequest is somebody who asks to be let into a group.
+type JoinRequest struct {
+	ID ContactID
+	At time.Time
 }
 
 type Participant struct {

@@ -20,6 +20,8 @@ type groupRow struct {
 	IsOwner          bool             `json:"is_owner"`
 	Actions          groupActions     `json:"actions"`
 	ParticipantCount int              `json:"participant_count"`
+	Description      string           `json:"description"`
+	OnlyAdminsSend   bool             `json:"only_admins_send"`
 }
 
 type groupActions struct {
@@ -31,6 +33,7 @@ func toGroupRow(g parley.Group) groupRow {
 	return groupRow{
 		ID: g.ID, Name: g.Name, CreatedAt: parley.Stamp(g.CreatedAt), Owner: g.Owner, Restricted: g.Restricted,
 		IsCommunity: g.IsCommunity, IsOwner: g.IsOwner, ParticipantCount: g.ParticipantCount,
+		Description: g.Description, OnlyAdminsSend: g.OnlyAdminsSend,
 		Actions: groupActions{JoinApproval: g.JoinApproval, CanAddMember: g.CanAddMember},
 	}
 }
@@ -146,18 +149,22 @@ func (s *server) updateMembers(add bool) endpoint {
 		if err != nil {
 			return nil, unknownGroup(err)
 		}
-		e := ok(map[bool]string{true: "Participants added", false: "Participants removed"}[add], nil)
-		data := membersData{GroupID: id, Participants: make([]memberResult, len(members))}
-		for i, member := range members {
-			data.Participants[i].ID = member
-			if errs[i] != nil {
-				data.Participants[i].Error = memberError(errs[i])
-				e.Success, e.Message = false, data.Participants[i].Error.Message
-			}
-		}
-		e.Data = data
-		return e, nil
+		return membersResponse(map[bool]string{true: "Participants added", false: "Participants removed"}[add], id, members, errs), nil
 	}
+}
+
+func membersResponse(done string, id parley.GroupID, members []parley.ContactID, errs []error) envelope {
+	e := ok(done, nil)
+	data := membersData{GroupID: id, Participants: make([]memberResult, len(members))}
+	for i, member := range members {
+		data.Participants[i].ID = member
+		if errs[i] != nil {
+			data.Participants[i].Error = memberError(errs[i])
+			e.Success, e.Message = false, data.Participants[i].Error.Message
+		}
+	}
+	e.Data = data
+	return e
 }
 
 func memberError(err error) *sentError {

@@ -68,9 +68,9 @@ func optionalGroup(f form.Form) parley.GroupID {
 	return f.Group("group_id")
 }
 
-// changeGroupAsPhone makes a phone leave a group or rename it.
+// changeGroupAsPhone makes a phone leave a group, join it or rename it.
 func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error) {
-	group, action := r.Group("group_id"), r.Choice("action", true, "leave", "rename")
+	group, action := r.Group("group_id"), r.Choice("action", true, "leave", "join", "rename")
 	var name string
 	if action == "rename" {
 		name = r.Text("name", 1, 100)
@@ -80,6 +80,8 @@ func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error
 	case err != nil:
 	case action == "leave":
 		err = s.config.Sandbox.LeaveGroup(ctx, r.channel.Code, r.number(), group)
+	case action == "join":
+		err = s.config.Sandbox.JoinGroup(ctx, r.channel.Code, r.number(), group)
 	default:
 		err = s.config.Sandbox.RenameGroup(ctx, r.channel.Code, r.number(), group, name)
 	}

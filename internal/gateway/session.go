@@ -52,9 +52,13 @@ func (g *Gateway) Versioned(name parley.NetworkName) (network.Versioned, error) 
 func (g *Gateway) isSimulated(c parley.Channel) bool { return g.Network(c.Network).Simulated }
 
 // Groups returns the live connection of a channel whose network has groups, for requests that are not queued. So do
-// Directory, Typist and Blocker for what they are named after.
+// GroupAdmin, Directory, Typist and Blocker for what they are named after.
 func (g *Gateway) Groups(code parley.ChannelCode) (network.Groups, error) {
 	return liveAs[network.Groups](g, code, "groups")
+}
+
+func (g *Gateway) GroupAdmin(code parley.ChannelCode) (network.GroupAdmin, error) {
+	return liveAs[network.GroupAdmin](g, code, "administrating groups")
 }
 
 func (g *Gateway) Directory(code parley.ChannelCode) (network.Directory, error) {

@@ -45,6 +45,19 @@ type Groups interface {
 	InviteLink(ctx context.Context, id parley.GroupID) (string, error)
 }
 
+// GroupAdmin is a session that can administrate groups. An unknown group is parley.ErrNotFound. What the account may not do is refused.
+type GroupAdmin interface {
+	// SetAdmins makes members admins, or takes that away. It returns one error for each, like UpdateParticipants.
+	SetAdmins(ctx context.Context, id parley.GroupID, admin bool, members []parley.ContactID) ([]error, error)
+	ChangeGroup(ctx context.Context, id parley.GroupID, change parley.GroupPatch) error
+	// JoinGroup joins a group by its invite link. waits: an admin has to let the account in. A link to nowhere is parley.ErrNotFound.
+	JoinGroup(ctx context.Context, link string) (id parley.GroupID, waits bool, err error)
+	// JoinRequests lists who asks to be let in.
+	JoinRequests(ctx context.Context, id parley.GroupID) ([]parley.JoinRequest, error)
+	// AnswerRequests lets people in, or turns them away. It returns one error for each.
+	AnswerRequests(ctx context.Context, id parley.GroupID, approve bool, members []parley.ContactID) ([]error, error)
+}
+
 // Pairer is a session whose account is paired, and can be logged out; see [Info.Pairing].
 type Pairer interface {
 	// Pair starts pairing. The sink gets its steps.

@@ -294,6 +294,7 @@ func (p *contractPhone) SendInGroup(testing.TB, parley.GroupID, parley.Content, 
 	panic("no groups")
 }
 func (p *contractPhone) RenameGroup(testing.TB, parley.GroupID, string) { panic("no groups") }
+func (p *contractPhone) JoinGroup(testing.TB, parley.GroupID)           { panic("no groups") }
 func (p *contractPhone) LeaveGroup(testing.TB, parley.GroupID)          { panic("no groups") }
 func (p *contractPhone) Vote(testing.TB, parley.MessageID, ...string)   { panic("no polls") }
 func (p *contractPhone) Delete(testing.TB, parley.MessageID)            { panic("no deletions") }

@@ -261,3 +261,77 @@ func testGroupErrors(t *fixture, id parley.GroupID) {
 		}
 	}
 }
+
+func testGroupAdmin(t *fixture) {
+	first, second, ctx := t.Phone(t, 0), t.Phone(t, 1), t.Context()
+	made, err := t.groups.CreateGroup(ctx, "A group", []parley.ContactID{first.Contact()})
+	t.must(err)
+	errs, err := t.admin.SetAdmins(ctx, made.ID, true, []parley.ContactID{first.Contact(), second.Contact()})
+	if err != nil || errs[0] != nil || network.ToClass(errs[1]) != network.Permanent {
+		t.Errorf("making admins: %v, %v", errs, err)
+	}
+	isAdmin := func(want bool) {
+		t.Helper()
+		inside, err := t.groups.Participants(ctx, made.ID)
+		if err != nil || !slices.ContainsFunc(inside, func(p parley.Participant) bool { return p.ID == first.Contact() && p.IsAdmin == want }) {
+			t.Errorf("the participants are %+v (%v)", inside, err)
+		}
+	}
+	isAdmin(true)
+	if errs, err = t.admin.SetAdmins(ctx, made.ID, false, []parley.ContactID{first.Contact()}); err != nil || errs[0] != nil {
+		t.Errorf("taking it away: %v, %v", errs, err)
+	}
+	isAdmin(false)
+
+	read := func() parley.Group {
+		t.Helper()
+		all, _, err := t.groups.Groups(ctx, parley.Page{Limit: 100})
+		t.must(err)
+		return all[slices.IndexFunc(all, func(g parley.Group) bool { return g.ID == made.ID })]
+	}
+	for _, on := range []bool{true, false} {
+		text := fmt.Sprint("it is ", on)
+		t.must(t.admin.ChangeGroup(ctx, made.ID, parley.GroupPatch{Name: &text, Description: &text, OnlyAdminsEdit: &on, OnlyAdminsSend: &on,
+			OnlyAdminsAdd: &on, JoinApproval: &on}))
+		if g := read(); g.Name != text || g.Description != text || g.Restricted != on || g.OnlyAdminsSend != on || g.JoinApproval != on {
+			t.Errorf("the group is %+v", g)
+		}
+	}
+	t.must(t.admin.ChangeGroup(ctx, made.ID, parley.GroupPatch{Description: new("")}))
+	if g := read(); g.Description != "" || g.Name != "it is false" {
+		t.Errorf("the group is %+v", g)
+	}
+
+	t.must(t.admin.ChangeGroup(ctx, made.ID, parley.GroupPatch{JoinApproval: new(true)}))
+	for _, approve := range []bool{false, true} {
+		second.JoinGroup(t, made.ID)
+		asked, err := t.admin.JoinRequests(ctx, made.ID)
+		if err != nil || len(asked) != 1 || asked[0].ID != second.Contact() || asked[0].At.IsZero() {
+			t.Errorf("there ask %+v (%v)", asked, err)
+		}
+		errs, err := t.admin.AnswerRequests(ctx, made.ID, approve, []parley.ContactID{second.Contact(), first.Contact()})
+		if err != nil || errs[0] != nil || network.ToClass(errs[1]) != network.Permanent {
+			t.Errorf("answering: %v, %v", errs, err)
+		}
+		inside, err := t.groups.Participants(ctx, made.ID)
+		if err != nil || slices.ContainsFunc(inside, func(p parley.Participant) bool { return p.ID == second.Contact() }) != approve {
+			t.Errorf("the participants are %+v (%v)", inside, err)
+		}
+	}
+	t.must(t.admin.ChangeGroup(ctx, made.ID, parley.GroupPatch{JoinApproval: new(false)}))
+
+	link, err := t.groups.InviteLink(ctx, made.ID)
+	t.must(err)
+	t.must(t.groups.LeaveGroup(ctx, made.ID))
+	if id, waits, err := t.admin.JoinGroup(ctx, link); err != nil || id != made.ID || waits {
+		t.Errorf("joining: %s, %t, %v", id, waits, err)
+	}
+	read()
+	if _, _, err := t.admin.JoinGroup(ctx, link+"7"); !errors.Is(err, parley.ErrNotFound) {
+		t.Errorf("joining nowhere: %v", err)
+	}
+	const unknown = "120363999999999999@g.us"
+	if err := t.admin.ChangeGroup(ctx, unknown, parley.GroupPatch{Name: new("x")}); !errors.Is(err, parley.ErrNotFound) {
+		t.Errorf("changing an unknown group: %v", err)
+	}
+}

@@ -52,6 +52,7 @@ type Phone interface {
 	SendInGroup(t testing.TB, group parley.GroupID, content parley.Content, replyTo parley.MessageID) parley.MessageID
 	RenameGroup(t testing.TB, group parley.GroupID, name string)
 	LeaveGroup(t testing.TB, group parley.GroupID)
+	JoinGroup(t testing.TB, group parley.GroupID)
 	// WasSeen reports whether the phone got a read receipt.
 	WasSeen(t testing.TB, id parley.MessageID) bool
 	// ReactionTo returns the channel's reaction to a message that the phone sent.
@@ -123,6 +124,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"messages in groups come in order, with their author", testGroupInbound, (*fixture).hasGroups},
 		{"reactions, votes and deletions work in groups", testGroupOperations, (*fixture).hasGroups},
 		{"members of a group change", testGroupChanges, (*fixture).hasGroups},
+		{"groups are administrated", testGroupAdmin, (*fixture).administrates},
 		{"a channel can be forgotten, twice", testDeleteChannel, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -134,6 +136,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 			f.directory, _ = s.(network.Directory)
 			f.groups, _ = s.(network.Groups)
 			f.blocker, _ = s.(network.Blocker)
+			f.admin, _ = s.(network.GroupAdmin)
 			if test.need != nil && !test.need(f) {
 				t.Skip(h.Driver.Info().Title, "cannot do that")
 			}
@@ -156,6 +159,7 @@ type fixture struct {
 	directory network.Directory
 	groups    network.Groups
 	blocker   network.Blocker
+	admin     network.GroupAdmin
 }
 
 // need is what a network must be able to do for a test.
@@ -167,12 +171,13 @@ func sends(kinds ...parley.Kind) need {
 	}
 }
 
-func (t *fixture) pairs() bool        { return t.pairer != nil }
-func (t *fixture) types() bool        { return t.typist != nil }
-func (t *fixture) blocks() bool       { return t.blocker != nil }
-func (t *fixture) hasDirectory() bool { return t.directory != nil }
-func (t *fixture) hasGroups() bool    { return t.groups != nil }
-func (t *fixture) reconnects() bool   { return t.Disconnect != nil }
+func (t *fixture) pairs() bool         { return t.pairer != nil }
+func (t *fixture) types() bool         { return t.typist != nil }
+func (t *fixture) blocks() bool        { return t.blocker != nil }
+func (t *fixture) administrates() bool { return t.admin != nil }
+func (t *fixture) hasDirectory() bool  { return t.directory != nil }
+func (t *fixture) hasGroups() bool     { return t.groups != nil }
+func (t *fixture) reconnects() bool    { return t.Disconnect != nil }
 
 // testTimeout is how long the suite waits for something to come. Only a program that hangs reaches it.
 const testTimeout = 2 * time.Minute

@@ -135,6 +135,11 @@ func (p testPhone) RenameGroup(t testing.TB, group parley.GroupID, name string) 
 	must(t, p.network.RenameGroup(t.Context(), p.channel, p.number, group, name))
 }
 
+func (p testPhone) JoinGroup(t testing.TB, group parley.GroupID) {
+	t.Helper()
+	must(t, p.network.JoinGroup(t.Context(), p.channel, p.number, group))
+}
+
 func (p testPhone) LeaveGroup(t testing.TB, group parley.GroupID) {
 	t.Helper()
 	must(t, p.network.LeaveGroup(t.Context(), p.channel, p.number, group))

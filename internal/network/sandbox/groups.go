@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,11 @@ import (
 func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error) {
 	return readPage(ctx, s, groupTotal, groupPage, page, func(row scanner) (parley.Group, error) {
 		var id, created, members int64
-		var name string
-		err := row.Scan(&id, &name, &created, &members)
-		return s.world.group(id, name, created, members), err
+		var g parley.Group
+		err := row.Scan(&id, &g.Name, &created, &g.Description, &g.Restricted, &g.OnlyAdminsSend, &g.JoinApproval, &members)
+		full := s.world.group(id, g.Name, created, members)
+		full.Description, full.Restricted, full.OnlyAdminsSend, full.JoinApproval = g.Description, g.Restricted, g.OnlyAdminsSend, g.JoinApproval
+		return full, err
 	})
 }
 
@@ -64,10 +67,12 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 		return nil, err
 	}
 	list, err := sqldb.Collect(db, func(row scanner) (parley.Participant, error) {
-		var number, name string
-		err := row.Scan(&number, &name)
-		return parley.Participant{ID: parley.NewContactID(number), Name: name}, err
-	}, `SELECT m.number, coalesce(p.name, '') FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
+		var number string
+		var p parley.Participant
+		err := row.Scan(&number, &p.Name, &p.IsAdmin)
+		p.ID = parley.NewContactID(number)
+		return p, err
+	}, `SELECT m.number, coalesce(p.name, ''), m.admin FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
 		WHERE m.grp = $1 ORDER BY m.number`, row, world)
 	channel := parley.Participant{ID: parley.NewContactID(s.world.number), Name: s.name, IsAdmin: true, IsOwner: true}
 	return append([]parley.Participant{channel}, list...), err
@@ -211,6 +216,9 @@ func (w *world) asMember(
 // sendInGroup sends a message of a phone to a group: to the channel and the other members.
 func (w *world) sendInGroup(ctx context.Context, p *phone, m *Message, o Outgoing) error {
 	return w.asMember(ctx, p, o.Group, func(tx *sqldb.Tx, p *phone, row int64, others []*phone) error {
+		if err := checkMay(tx, row, p, `announce`, "In this group only admins may write."); err != nil {
+			return err
+		}
 		m.ID.Chat, m.group = o.Group.Chat(), row
 		if err := w.addPhoneMessage(tx, p, m); err != nil {
 			return err
@@ -250,7 +258,8 @@ func (n *Network) RenameGroup(ctx context.Context, channel parley.ChannelCode, n
 		return err
 	}
 	return w.asMember(ctx, p, group, func(tx *sqldb.Tx, p *phone, row int64, _ []*phone) error {
-		return errors.Join(tx.Do(`UPDATE groups SET name = $1 WHERE id = $2`, name, row),
+		return cmp.Or(checkMay(tx, row, p, `locked`, "Only admins may change this group."),
+			tx.Do(`UPDATE groups SET name = $1 WHERE id = $2`, name, row),
 			w.addGroupChange(tx, p, row, parley.GroupChange{Name: name}))
 	})
 }
@@ -332,13 +341,13 @@ func (s *session) changeGroup(ctx context.Context, id parley.GroupID, do func(tx
 	})
 }
 
-// InviteLink returns a link that leads nowhere: nobody can join a simulated group from outside.
+// InviteLink returns a link that only JoinGroup understands.
 func (s *session) InviteLink(ctx context.Context, id parley.GroupID) (string, error) {
 	if err := s.connected(); err != nil {
 		return "", err
 	}
 	row, err := s.world.findGroup(s.world.net.db.Read(ctx), id)
-	return fmt.Sprintf("https://sandbox.invalid/group/%d", row), err
+	return fmt.Sprintf(linkPrefix+"%d", row), err
 }
 
 func (s *session) typingInGroup(ctx context.Context, id parley.GroupID, until time.Time) error {

@@ -22,6 +22,7 @@ var _ interface {
 	network.Typist
 	network.Directory
 	network.Groups
+	network.GroupAdmin
 	network.Blocker
 } = (*session)(nil)
 
@@ -293,9 +294,10 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) erro
 // The totals and pages of contacts and groups. None of them may read all rows of a world.
 const (
 	contactTotal = `SELECT contact_count FROM worlds WHERE id = $1`
+	groupColumns = `id, name, created_at, description, locked, announce, approval, (SELECT count(*) FROM members WHERE grp = groups.id)`
 	groupTotal   = `SELECT group_count FROM worlds WHERE id = $1`
 	contactPage  = `SELECT ` + phoneColumns + ` FROM phones WHERE world = $1 AND name <> '' ORDER BY name, number LIMIT $2 OFFSET $3`
-	groupPage    = `SELECT id, name, created_at, (SELECT count(*) FROM members WHERE grp = groups.id) FROM groups
+	groupPage    = `SELECT ` + groupColumns + ` FROM groups
 		WHERE world = $1 AND gone = 0 ORDER BY name, id LIMIT $2 OFFSET $3`
 )
 

@@ -229,7 +229,8 @@ func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley
 	return parley.Group{
 		ID: parley.GroupID(g.JID.String()), Name: g.Name, CreatedAt: g.GroupCreated, Owner: owner,
 		Restricted: g.IsLocked, IsCommunity: g.IsParent, IsOwner: conn.isOwn(g.OwnerJID) || conn.isOwn(g.OwnerPN),
-		JoinApproval: g.IsJoinApprovalRequired, CanAddMember: admin || g.MemberAddMode == types.GroupMemberAddModeAllMember,
+		OnlyAdminsSend: g.IsAnnounce, Description: stripNUL(g.Topic), JoinApproval: g.IsJoinApprovalRequired,
+		CanAddMember:     admin || g.MemberAddMode == types.GroupMemberAddModeAllMember,
 		ParticipantCount: max(g.ParticipantCount, len(g.Participants)),
 	}, nil
 }
@@ -305,14 +306,24 @@ func (conn *connection) groupError(what string, err error) error {
 }
 
 func (s *session) UpdateParticipants(ctx context.Context, id parley.GroupID, add bool, members []parley.ContactID) ([]error, error) {
+	action := whatsmeow.ParticipantChangeRemove
+	if add {
+		action = whatsmeow.ParticipantChangeAdd
+	}
+	return s.updateMembers(ctx, id, members, nil, func(ctx context.Context, c *whatsmeow.Client, group types.JID, jids []types.JID) (
+		[]types.GroupParticipant, error) {
+		return c.UpdateGroupParticipants(ctx, group, jids, action)
+	})
+}
+
+// updateMembers changes something about people in a group. absent is the error for those who are not in it.
+func (s *session) updateMembers(ctx context.Context, id parley.GroupID, members []parley.ContactID, absent error,
+	update func(ctx context.Context, c *whatsmeow.Client, group types.JID, jids []types.JID) ([]types.GroupParticipant, error),
+) ([]error, error) {
 	return query(ctx, s, func(ctx context.Context, conn *connection) ([]error, error) {
 		group, ok := groupJID(id)
 		if !ok {
 			return nil, parley.ErrNotFound
-		}
-		action := whatsmeow.ParticipantChangeRemove
-		if add {
-			action = whatsmeow.ParticipantChangeAdd
 		}
 		errs := make([]error, len(members))
 		index := map[types.JID]int{}
@@ -326,37 +337,45 @@ func (s *session) UpdateParticipants(ctx context.Context, id parley.GroupID, add
 			if err != nil {
 				return nil, conn.classifyUnsent(err)
 			}
-			index[jid] = i
+			index[jid], index[phoneJID(member)] = i, i // the network may name it by either
 			jids = append(jids, jid)
 		}
 		if len(jids) == 0 {
 			return errs, nil
 		}
-		changed, err := conn.client.UpdateGroupParticipants(ctx, group, jids, action)
-		if errors.Is(err, whatsmeow.ErrIQForbidden) { // not an admin, or not in the group
-			if _, infoErr := conn.client.GetGroupInfo(ctx, group); infoErr != nil {
-				err = infoErr
-			}
-		}
+		changed, err := update(ctx, conn.client, group, jids)
 		if err != nil {
-			return nil, conn.groupError("change the members of a group", err)
+			return nil, conn.adminError(ctx, group, "change the members of a group", err)
 		}
 		for _, p := range changed {
-			if i, known := index[p.LID]; known {
-				errs[i] = memberError(p.Error)
+			for _, jid := range []types.JID{p.LID, p.JID, p.PhoneNumber} {
+				if i, known := index[jid]; known {
+					errs[i] = memberError(p.Error, absent)
+					break
+				}
 			}
 		}
 		return errs, nil
 	})
 }
 
-// memberError explains why one member was not added or removed.
-func memberError(code int) error {
+// adminError is groupError for what only admins may do: the network may refuse it also because the account is not in the group.
+func (conn *connection) adminError(ctx context.Context, group types.JID, what string, err error) error {
+	if errors.Is(err, whatsmeow.ErrIQForbidden) {
+		if _, infoErr := conn.client.GetGroupInfo(ctx, group); infoErr != nil {
+			err = infoErr
+		}
+	}
+	return conn.groupError(what, err)
+}
+
+// memberError explains why one member was not changed.
+func memberError(code int, absent error) error {
 	switch code {
 	case 0, http.StatusOK, http.StatusConflict: // a member already
 		return nil
 	case http.StatusNotFound: // not a member
-		return nil
+		return absent
 	case http.StatusForbidden:
 		return network.Refuse(parley.Refused, "This contact does not let this account add it to groups. Send an invite link instead.")
 	}

@@ -246,6 +246,10 @@ func (p *contractPhone) RenameGroup(t testing.TB, group parley.GroupID, name str
 	p.group(t, group).Rename(p.Phone, name)
 }
 
+func (p *contractPhone) JoinGroup(t testing.TB, group parley.GroupID) {
+	p.group(t, group).Join(p.Phone)
+}
+
 func (p *contractPhone) LeaveGroup(t testing.TB, group parley.GroupID) {
 	p.group(t, group).Remove(p.Phone, p.Phone)
 }

@@ -3,6 +3,7 @@ package whatsapptest
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.mau.fi/whatsmeow/types"
 )
@@ -15,6 +16,10 @@ type Group struct {
 	created int64
 	creator *account // and admin
 	members []*account
+	admins  []*account // besides the creator
+	asked   []*account // who wait to be let in
+	topic   string
+	flags   map[string]bool // locked, announcement, membership_approval_mode, all_member_add
 	// byNumber: the group names its members by number, except who hides it.
 	byNumber bool
 }
@@ -42,7 +47,7 @@ func (s *Server) createGroup(by *device, subject string, members []*account) *Gr
 	g := &Group{
 		server:  s,
 		jid:     types.NewJID("120363"+strconv.FormatUint(1_000_000_000_000+s.serial, 10), types.GroupServer),
-		subject: subject, created: unix(), creator: members[0], members: members,
+		subject: subject, created: unix(), creator: members[0], members: members, flags: map[string]bool{},
 	}
 	s.groups[g.jid.User] = g
 	s.notifyGroup(g, by, g.members, n("create", attrs{"reason": "invite", "type": "new"}, g.node()))
@@ -139,10 +144,14 @@ func (s *Server) changeMembers(g *Group, by *device, what string, accounts []*ac
 		switch {
 		case what == "add" && !isMember:
 			g.members = append(g.members, a)
+		case what == "promote" && isMember:
+			g.admins = append(g.admins, a)
+		case what == "demote" && isMember:
+			g.admins = slices.DeleteFunc(g.admins, func(m *account) bool { return m == a })
 		case what == "remove" && isMember:
 			g.members = slices.DeleteFunc(g.members, func(m *account) bool { return m == a })
 		default:
-			one.Attrs["error"] = map[string]int{"add": 409, "remove": 404}[what]
+			one.Attrs["error"] = map[string]int{"add": 409, "remove": 404, "promote": 404, "demote": 404}[what]
 			all = append(all, one)
 			continue
 		}
@@ -177,8 +186,21 @@ func (g *Group) node() node {
 		a := g.participant(m)
 		if m == g.creator {
 			a["type"] = "superadmin"
+		} else if slices.Contains(g.admins, m) {
+			a["type"] = "admin"
 		}
 		children = append(children, n("participant", a))
+	}
+	if g.topic != "" {
+		children = append(children, n("description", attrs{"id": "T1", "t": g.created}, leaf("body", []byte(g.topic))))
+	}
+	for _, flag := range []string{"locked", "announcement", "membership_approval_mode"} {
+		if g.flags[flag] {
+			children = append(children, n(flag, nil))
+		}
+	}
+	if g.flags["all_member_add"] {
+		children = append(children, leaf("member_add_mode", []byte("all_member_add")))
 	}
 	return n("group", attrs{
 		"id": g.jid.User, "subject": g.subject, "creation": g.created, "creator": creator,
@@ -201,6 +223,11 @@ func (s *Server) groupIQ(c *conn, d *device, q, child *node) bool {
 		c.replyError(q, 403, "forbidden")
 		return true
 	}
+	isAdmin := d.owner == g.creator || slices.Contains(g.admins, d.owner)
+	if child.Tag != "query" && child.Tag != "invite" && !isAdmin {
+		c.replyError(q, 403, "forbidden")
+		return true
+	}
 	switch str(q, "type") + " " + child.Tag {
 	case "get query":
 		c.reply(q, g.node())
@@ -210,22 +237,79 @@ func (s *Server) groupIQ(c *conn, d *device, q, child *node) bool {
 			return true
 		}
 		c.reply(q, n("invite", attrs{"code": "INVITE" + g.jid.User}))
-	case "set add", "set remove":
-		if d.owner != g.creator {
-			c.replyError(q, 403, "forbidden")
-			return true
+	case "set add", "set remove", "set promote", "set demote":
+		c.reply(q, n(child.Tag, nil, s.changeMembers(g, d, child.Tag, s.participants(child))...))
+	case "set subject":
+		g.subject = string(content(*child))
+		s.notifyGroup(g, d, g.members, n("subject", attrs{"subject": g.subject, "s_t": unix(), "s_o": d.owner.lidJID(0)}))
+		c.reply(q)
+	case "set description":
+		body, _ := child.GetOptionalChildByTag("body")
+		g.topic = string(content(body))
+		c.reply(q)
+	case "set locked", "set announcement":
+		g.flags[child.Tag] = true
+		c.reply(q)
+	case "set unlocked", "set not_announcement":
+		delete(g.flags, map[string]string{"unlocked": "locked", "not_announcement": "announcement"}[child.Tag])
+		c.reply(q)
+	case "set membership_approval_mode":
+		join := first(child)
+		g.flags[child.Tag] = str(&join, "state") == "on"
+		c.reply(q)
+	case "set member_add_mode":
+		g.flags["all_member_add"] = string(content(*child)) == "all_member_add"
+		c.reply(q)
+	case "get membership_approval_requests":
+		var all []node
+		for _, a := range g.asked {
+			all = append(all, n("membership_approval_request", attrs{"jid": g.member(a, 0), "request_time": unix()}))
 		}
-		var accounts []*account
-		for _, p := range child.GetChildrenByTag("participant") {
-			if a := s.find(jid(&p, "jid")); a != nil {
-				accounts = append(accounts, a)
+		c.reply(q, n(child.Tag, nil, all...))
+	case "set membership_requests_action":
+		action := first(child)
+		var all []node
+		for _, a := range s.participants(&action) {
+			one := n("participant", g.participant(a))
+			if !slices.Contains(g.asked, a) {
+				one.Attrs["error"] = 404
+			} else if g.asked = slices.DeleteFunc(g.asked, func(m *account) bool { return m == a }); action.Tag == "approve" {
+				s.changeMembers(g, d, "add", []*account{a})
 			}
+			all = append(all, one)
 		}
-		c.reply(q, n(child.Tag, nil, s.changeMembers(g, d, child.Tag, accounts)...))
+		c.reply(q, n(child.Tag, nil, n(action.Tag, nil, all...)))
 	default:
 		return false
 	}
 	return true
+}
+
+// participants finds those that a request names.
+func (s *Server) participants(q *node) (all []*account) {
+	for _, p := range q.GetChildrenByTag("participant") {
+		if a := s.find(jid(&p, "jid")); a != nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// Join makes a phone join a group, or ask to be let in where that is needed.
+func (g *Group) Join(p *Phone) {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	g.join(p.main.device)
+}
+
+func (g *Group) join(d *device) {
+	switch {
+	case slices.Contains(g.members, d.owner):
+	case g.flags["membership_approval_mode"]:
+		g.asked = append(g.asked, d.owner)
+	default:
+		g.server.changeMembers(g, d, "add", []*account{d.owner})
+	}
 }
 
 // groupsIQ handles a request about no particular group.
@@ -247,6 +331,18 @@ func (s *Server) groupsIQ(c *conn, d *device, q, child *node) bool {
 			}
 		}
 		c.reply(q, s.createGroup(d, str(child, "subject"), members).node())
+	case "get invite", "set invite":
+		g := s.groups[strings.TrimPrefix(str(child, "code"), "INVITE")]
+		if g == nil {
+			c.replyError(q, 406, "not-acceptable")
+			return true
+		}
+		if str(q, "type") == "set" {
+			g.join(d)
+		}
+		found := g.node()
+		found.Attrs["jid"] = g.jid
+		c.reply(q, found)
 	case "set leave":
 		var left []node
 		for _, one := range child.GetChildrenByTag("group") {
