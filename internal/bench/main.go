@@ -101,6 +101,7 @@ func run(ctx context.Context, o options) error {
 		{"nodes-idle", measureIdleNodes},
 		{"nodes-killed", measureKilled},
 		{"nodes-stopped", measureStopped},
+		{"nodes-webhook", measureFollowing},
 		{"many-channels-file", measureManyChannels},
 		{"many-channels-nodes", measureManyOnNodes},
 	} {

@@ -88,7 +88,8 @@ func (c *nodes) start(ctx context.Context, n *benchNode) (err error) {
 	if n.process != nil {
 		admin = n.admin
 	}
-	n.process, err = startServe(ctx, c.o, n.data, c.server.Address(), "--node-listen", n.listen, "--media", filepath.Dir(n.data)+"/media")
+	n.process, err = startServe(ctx, c.o, n.data, c.server.Address(), "--node-listen", n.listen, "--media", filepath.Dir(n.data)+"/media",
+		"--allow-private", loopback)
 	if err == nil {
 		n.admin = admin
 	}

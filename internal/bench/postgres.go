@@ -24,13 +24,13 @@ func withPostgres(f func(*postgrestest.Server) error) error {
 
 // withServe runs a gateway as an operator does, with a channel "demo", for as long as f runs. The database is a file if its
 // address is empty.
-func withServe(ctx context.Context, o options, database string, f func(*process) error) error {
-	return inTempDir(func(data string) error { return withServeIn(ctx, o, data, database, f) })
+func withServe(ctx context.Context, o options, database string, f func(*process) error, flags ...string) error {
+	return inTempDir(func(data string) error { return withServeIn(ctx, o, data, database, f, flags...) })
 }
 
 // withServeIn is withServe in a new data directory, which it keeps.
-func withServeIn(ctx context.Context, o options, data, database string, f func(*process) error) error {
-	p, err := startServe(ctx, o, data, database)
+func withServeIn(ctx context.Context, o options, data, database string, f func(*process) error, flags ...string) error {
+	p, err := startServe(ctx, o, data, database, flags...)
 	if err != nil {
 		return err
 	}

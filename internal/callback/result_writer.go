@@ -80,20 +80,19 @@ func (w *resultWriter) flush() error {
 func (w *resultWriter) store(results []result) error {
 	ctx := context.Background()             // also when the engine stops: attempts must not be repeated
 	health := map[parley.WebhookID]result{} // the last one wins
+	var outcomes []store.DeliveryResult
 	for _, r := range results {
+		if r.delivery.ID != "" {
+			outcomes = append(outcomes, store.DeliveryResult{Delivery: r.delivery, Before: r.attempts})
+		}
 		if id := r.webhook.ID; id != "" && w.config.owns(string(id)) {
 			r.retryAll = r.retryAll || health[id].retryAll
 			health[id] = r
 		}
 	}
 	return w.config.Store.Tx(ctx, func(tx *store.Tx) error {
-		for _, r := range results {
-			if r.delivery.ID == "" {
-				continue
-			}
-			if err := tx.UpdateDelivery(ctx, r.delivery, r.attempts); err != nil {
-				return err
-			}
+		if err := tx.UpdateDeliveries(ctx, outcomes); err != nil {
+			return err
 		}
 		for id, r := range health {
 			if err := tx.SetWebhookHealth(ctx, r.webhook); err != nil {

@@ -165,26 +165,57 @@ func (t *Tx) deliveryArgs(d *parley.Delivery) ([]any, error) {
 		d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, flag(d.Webhook != "")}, err
 }
 
-// UpdateDelivery stores the outcome of an attempt. attempts is how many the delivery had before: if another attempt was stored
-// meanwhile, because another node took the endpoint over, this one is ignored. When a delivery has finished, the next one of
-// its chat is not held any more.
-func (t *Tx) UpdateDelivery(_ context.Context, d parley.Delivery, attempts int) error {
+// DeliveryResult is a delivery after an attempt. Before is how many attempts it had.
+type DeliveryResult struct {
+	parley.Delivery
+	Before int
+}
+
+// UpdateDeliveries stores the outcomes of attempts. If another attempt was stored meanwhile, because another node took the endpoint
+// over, an outcome is ignored. When a delivery has finished, the next one of its chat is not held any more.
+func (t *Tx) UpdateDeliveries(_ context.Context, results []DeliveryResult) error {
+	seqs := make([]int64, len(results))
+	for i := range results {
+		seqs[i] = results[i].ID.Number()
+	}
+	before := map[int64]int{} // of those that wait
+	_, err := listIn(t.Reader, `SELECT seq, attempts FROM delivery WHERE state = 0 AND seq IN `, ``, nil, seqs,
+		func(row scanner) (seq int64, err error) {
+			var attempts int
+			err = row.Scan(&seq, &attempts)
+			before[seq] = attempts
+			return seq, err
+		})
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		if was, waits := before[seqs[i]]; waits && was == results[i].Before {
+			if err := t.updateDelivery(&results[i].Delivery, was); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Tx) updateDelivery(d *parley.Delivery, attempts int) error {
 	earlier, err := encodeAttempts(d.Earlier)
 	if err != nil {
 		return err
 	}
-	n, err := t.sql.Exec(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
+	err = t.exec(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
 		took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11 AND state = 0 AND attempts = $12`,
 		int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
 		d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, d.ID.Number(), int64(attempts))
-	if err != nil || n == 0 || d.Webhook == "" {
+	if err != nil || d.Webhook == "" {
 		return err
 	}
 	channel, err := t.channelNumber(d.Channel)
 	if err != nil && err != parley.ErrNotFound {
 		return err
 	}
-	t.countAttempt(channel, &d)
+	t.countAttempt(channel, d)
 	if d.State == parley.DeliveryWaiting {
 		return nil
 	}

@@ -279,7 +279,9 @@ var deliveryTests = map[string]func(*env){
 		fails := old
 		fails.Attempts, fails.NextAt, fails.Problem = 1, start.Add(time.Hour), "timeout: slow"
 		e.becomes(finished(delivery(hook, ann, 1), parley.DeliveryDone, start))
-		e.tx(func(tx *store.Tx) error { return tx.UpdateDelivery(e.Context(), fails, old.Attempts) })
+		e.tx(func(tx *store.Tx) error {
+			return tx.UpdateDeliveries(e.Context(), []store.DeliveryResult{{Delivery: fails, Before: old.Attempts}})
+		})
 		e.same("state after a late failure", e.storedDelivery(old).State, parley.DeliveryDone)
 
 		two := e.storedDelivery(delivery(hook, ann, 2))
@@ -287,7 +289,8 @@ var deliveryTests = map[string]func(*env){
 		second.Attempts, second.NextAt = 1, start.Add(time.Minute)
 		e.becomes(second)
 		e.tx(func(tx *store.Tx) error {
-			return tx.UpdateDelivery(e.Context(), finished(two, parley.DeliveryFailed, start), two.Attempts)
+			late := store.DeliveryResult{Delivery: finished(two, parley.DeliveryFailed, start), Before: two.Attempts}
+			return tx.UpdateDeliveries(e.Context(), []store.DeliveryResult{late})
 		})
 		got := e.storedDelivery(two)
 		e.same("the newer attempt", []any{got.State, got.Attempts, got.NextAt}, []any{parley.DeliveryWaiting, 1, start.Add(time.Minute)})
@@ -304,7 +307,8 @@ var deliveryTests = map[string]func(*env){
 			e.must(err)
 			finish := func(d parley.Delivery) {
 				e.tx(func(tx *store.Tx) error {
-					return tx.UpdateDelivery(e.Context(), finished(d, parley.DeliveryDone, start), d.Attempts)
+					done := store.DeliveryResult{Delivery: finished(d, parley.DeliveryDone, start), Before: d.Attempts}
+					return tx.UpdateDeliveries(e.Context(), []store.DeliveryResult{done})
 				})
 			}
 			e.tx(func(tx *store.Tx) error { return tx.ClearChannel(e.Context(), main) })

@@ -246,7 +246,9 @@ var eventTests = map[string]func(*env){
 		purge(1e9, 3) // up to the delivery that waits
 		purge(1e9, 0)
 		waits.State, waits.EndedAt = parley.DeliveryDone, start
-		e.tx(func(tx *store.Tx) error { return tx.UpdateDelivery(e.Context(), waits, 0) })
+		e.tx(func(tx *store.Tx) error {
+			return tx.UpdateDeliveries(e.Context(), []store.DeliveryResult{{Delivery: waits, Before: 0}})
+		})
 		purge(1e9, 3) // up to the cursor of the enabled webhook
 		purge(204, 0) // the log is not longer
 		e.same("events", len(e.events(0)), 204)
@@ -293,7 +295,9 @@ var eventTests = map[string]func(*env){
 		e.same("event", len(at), 1)
 		e.tx(func(tx *store.Tx) error { return tx.RetryDelivery(e.Context(), ds[0], now) })
 		ds[0].State, ds[0].EndedAt = parley.DeliveryDone, start
-		e.tx(func(tx *store.Tx) error { return tx.UpdateDelivery(e.Context(), ds[0], 0) })
+		e.tx(func(tx *store.Tx) error {
+			return tx.UpdateDeliveries(e.Context(), []store.DeliveryResult{{Delivery: ds[0], Before: 0}})
+		})
 		e.same("due", e.due("whk_1", now, 10), []int64{ds[1].Event})
 		e.tx(func(tx *store.Tx) error {
 			return second(tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{IDs: []parley.DeliveryID{ds[0].ID}}, now, 10))

@@ -267,7 +267,9 @@ func (e *env) becomes(ds ...parley.Delivery) {
 	for _, d := range ds {
 		stored := e.storedDelivery(d)
 		d.ID = stored.ID
-		e.tx(func(tx *store.Tx) error { return tx.UpdateDelivery(e.Context(), d, stored.Attempts) })
+		e.tx(func(tx *store.Tx) error {
+			return tx.UpdateDeliveries(e.Context(), []store.DeliveryResult{{Delivery: d, Before: stored.Attempts}})
+		})
 	}
 }
 
