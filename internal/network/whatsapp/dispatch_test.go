@@ -17,6 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/wait"
 )
@@ -274,6 +275,7 @@ func TestSameAsWhatsmeow(t *testing.T) {
 		"voice":    {AudioMessage: &waE2E.AudioMessage{PTT: new(true)}},
 		"sticker":  {StickerMessage: &waE2E.StickerMessage{}},
 		"file":     {DocumentMessage: &waE2E.DocumentMessage{}},
+		"caption":  {DocumentWithCaptionMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{}}}},
 		"place":    {LocationMessage: &waE2E.LocationMessage{}},
 		"no more":  conn.client.BuildReaction(to, types.EmptyJID, "3EB0", ""),
 		"reaction": conn.client.BuildReaction(to, types.EmptyJID, "3EB0", "👍"),
@@ -293,6 +295,22 @@ func TestSameAsWhatsmeow(t *testing.T) {
 				t.Errorf("ours:   %q\ntheirs: %q", a, b)
 			}
 		})
+	}
+}
+
+// TestGroupReactionIsHidden shows nothing to a member that cannot read a reaction, also when all members have the key.
+func TestGroupReactionIsHidden(t *testing.T) {
+	w := newWorld(t)
+	group := w.friend.CreateGroup("Club", w.owner).JID()
+	s, _ := w.paired()
+	must(t, s.Close())
+	conn, stanzas := w.tapped(s)
+	for _, id := range []types.MessageID{"3EB0AAAA", "3EB0BBBB"} {
+		must(t, conn.transmitToGroup(t.Context(), group, id, conn.client.BuildReaction(group, w.friend.LID(), "3EB0", "x")))
+		stanza := stanzas.of(t, id)
+		if enc := stanza.GetChildByTag("enc"); enc.Attrs["decrypt-fail"] != "hide" {
+			t.Errorf("%s has %v", id, enc.Attrs)
+		}
 	}
 }
 
@@ -320,6 +338,7 @@ func (w *world) tapped(s *session) (*connection, *tap) {
 	must(w.t, err)
 	conn := &connection{s: s, jid: *device.ID, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.config.Log, code),
 		ctx: w.t.Context()}
+	conn.groupKeys, _ = device.SenderKeys.(keystore.GroupKeys)
 	stanzas := &tap{Logger: waLog.Noop, received: func(n *waBinary.Node) {
 		if n.Tag == "ack" {
 			conn.acks.deliver(n.Attrs["id"].(string), n)

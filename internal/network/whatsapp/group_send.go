@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -313,7 +314,7 @@ func (conn *connection) encryptForGroup(ctx context.Context, m *groupMessage) er
 		return fmt.Errorf("encrypt for a group: %w", err)
 	}
 	attrs, of := stanzaAttrs(m.raw)
-	keys, err := conn.encryptKey(ctx, m, of)
+	keys, err := conn.encryptKey(ctx, m, maps.Clone(of))
 	if err != nil {
 		return err
 	}
@@ -332,8 +333,8 @@ func (conn *connection) encryptForGroup(ctx context.Context, m *groupMessage) er
 		content = content[1:]
 	}
 	shared := waBinary.Node{Tag: "enc", Attrs: waBinary.Attrs{"v": "2", "type": "skmsg"}, Content: sealed.SignedSerialize()}
-	if kind := toMediaType(m.raw); kind != "" {
-		shared.Attrs["mediatype"] = kind
+	for name, value := range of { // also who has no key must not see a placeholder for a reaction
+		shared.Attrs[name] = value
 	}
 	if err := conn.inner().SendNode(ctx, waBinary.Node{Tag: "message", Attrs: attrs, Content: append(content, shared)}); err != nil {
 		return conn.writeFailed(ctx, err)

@@ -30,7 +30,7 @@ func toMediaType(m *waE2E.Message) string {
 		return "url"
 	case m.ImageMessage != nil:
 		return "image"
-	case m.DocumentMessage != nil:
+	case m.DocumentMessage != nil, m.DocumentWithCaptionMessage != nil:
 		return "document"
 	case m.AudioMessage != nil:
 		return "ptt"
