@@ -208,8 +208,20 @@ func (r Reader) Spellings(ctx context.Context, channel parley.ChannelCode, conta
 	return all, err
 }
 
+// Spellings is [Reader.Spellings]. Most transactions ask for one contact, so the last answer is cached.
+func (t *Tx) Spellings(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (all []parley.ContactID, err error) {
+	if s := t.spelled; s.contact == contact && s.channel == channel && len(s.all) > 0 {
+		return s.all, nil
+	}
+	if all, err = t.Reader.Spellings(ctx, channel, contact); err == nil {
+		t.spelled.channel, t.spelled.contact, t.spelled.all = channel, contact, all
+	}
+	return all, err
+}
+
 // AddAlias stores that the network spells a number differently. The chats of both spellings become one.
 func (t *Tx) AddAlias(_ context.Context, code parley.ChannelCode, alias, contact parley.ContactID) error {
+	t.spelled.all = nil
 	channel, err := t.channelID(code)
 	if err != nil || alias == contact {
 		return err

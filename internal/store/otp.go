@@ -41,6 +41,10 @@ func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact 
 	if err != nil {
 		return rule.Ledger{}, err
 	}
+	return r.ledger(channel, contact, spellings)
+}
+
+func (r Reader) ledger(channel parley.ChannelCode, contact parley.ContactID, spellings []parley.ContactID) (rule.Ledger, error) {
 	in, args := inList(2, texts(spellings))
 	l, err := one(r, readLedgers+ofChannel+` AND contact IN `+in+` ORDER BY created_at DESC LIMIT 1`,
 		append([]any{string(channel)}, args...), scanLedger)
@@ -53,18 +57,18 @@ func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact 
 // Ledger is [Reader.Ledger] for a change. On PostgreSQL another node may still change the same ledger, while the channel is handed
 // over: the later one waits and reads what the other stored.
 func (t *Tx) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (rule.Ledger, error) {
+	spellings, err := t.Spellings(ctx, channel, contact)
+	if err != nil {
+		return rule.Ledger{}, err
+	}
 	if t.conn.IsPostgres() {
-		spellings, err := t.Spellings(ctx, channel, contact)
-		if err != nil {
-			return rule.Ledger{}, err
-		}
 		in, args := inList(2, texts(spellings))
 		err = t.exec(`SELECT 1 FROM otp_code WHERE `+ofChannel+` AND contact IN `+in+` FOR UPDATE`, append([]any{string(channel)}, args...)...)
 		if err != nil {
 			return rule.Ledger{}, err
 		}
 	}
-	return t.Reader.Ledger(ctx, channel, contact)
+	return t.ledger(channel, contact, spellings)
 }
 
 // Ledgers reads a contact's ledgers on all channels, the newest of each channel last.

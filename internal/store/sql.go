@@ -26,7 +26,12 @@ type Tx struct {
 	db       *DB
 	lastCode parley.ChannelCode // the channel that channelID last looked up
 	lastID   int64
-	ending   ending
+	spelled  struct { // what Spellings last returned
+		channel parley.ChannelCode
+		contact parley.ContactID
+		all     []parley.ContactID
+	}
+	ending ending
 }
 
 // OnCommit calls f after the commit, before the next transaction begins and in the order of the transactions. f must not
