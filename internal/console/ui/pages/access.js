@@ -36,7 +36,8 @@ export default function Page({ route }) {
 
 // The audit log: newest first, in pages.
 
-const groups = ['channel', 'message', 'chat', 'group', 'otp', 'webhook', 'delivery', 'alert', 'token', 'session', 'node', 'server'];
+const groups = ['channel', 'message', 'chat', 'group', 'contact', 'otp', 'webhook', 'delivery', 'alert', 'token', 'session', 'node',
+  'server'];
 const spans = { hour: 3_600_000, day: 86_400_000, week: 604_800_000, month: 2_592_000_000 };
 const toAction = (action) => (t.has(`do.${action}`) ? t(`do.${action}`) : action);
 
