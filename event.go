@@ -176,12 +176,12 @@ func NewGroupEvent(channel ChannelCode, c GroupChange, at time.Time) *Event {
 
 func NewRestrictionEvent(c Channel, at time.Time) *Event {
 	type data struct {
-		Restricted bool    `json:"restricted"`
-		Until      *string `json:"until"` // null: unknown
+		Restricted bool   `json:"restricted"`
+		Until      string `json:"until,omitempty"` // empty: unknown
 	}
 	d := data{Restricted: c.Restricted}
 	if !c.RestrictedUntil.IsZero() {
-		d.Until = new(Stamp(c.RestrictedUntil))
+		d.Until = Stamp(c.RestrictedUntil)
 	}
 	return &Event{Type: ChannelRestricted, Channel: c.Code, At: at, Data: eventData(d)}
 }

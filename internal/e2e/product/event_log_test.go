@@ -177,13 +177,14 @@ func converse(l *eventLog) {
 	l.expect(parley.MessageStatus, `"type":"sticker"`, `"mimetype":"image/webp"`)
 	l.expect(parley.MessageMedia, `"status":"ready"`)
 
-	order(l.Env, "reachout_limit", "")
-	l.send("text", `{"contact_id":"AYU","message":"Restricted"}`)
-	l.expect(parley.MessageStatus, `"code":"restricted"`)
 	l.Post("/api/send-message/pool", `{"contact_id":"99912345670@c.us","pools":[{"type":"text","data":["One","Two"]}]}`,
 		parleytest.As(l.Global)).Expect(http.StatusOK)
 	l.expect(parley.MessageStatus, `"code":"not_on_network"`)
 	l.expect(parley.MessageStatus, `"code":"not_sent"`)
+
+	order(l.Env, "reachout_limit", "") // last: other first messages wait from now on
+	l.send("text", `{"contact_id":"AYU","message":"Restricted"}`)
+	l.expect(parley.MessageStatus, `"code":"restricted"`)
 }
 
 // send sends a message to Ayu, whatever becomes of it.

@@ -193,6 +193,9 @@ var sometimes = map[parley.EventType][]string{
 	parley.MessageDeleted:  {"contact_id"}, // one's own message in a group has no contact
 	parley.PollVoted:       {"contact_id"}, // one's own poll in a group has none
 	parley.GroupChanged:    {"contact_id"}, // nobody knows who changed it
+
+	parley.ChannelRestricted:  {"until"},      // the network did not say so
+	parley.MessageSentOnPhone: {"contact_id"}, // in a group
 }
 
 // TestSchemasCatchMistakes spoils the examples in many ways: every one of them must be noticed.
