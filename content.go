@@ -3,7 +3,9 @@ package parley
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,6 +22,7 @@ const (
 	KindLocation Kind = "location"
 	KindPoll     Kind = "poll"
 	KindContact  Kind = "contact"
+	KindTemplate Kind = "template"
 
 	// Operations: not part of the history.
 	KindReaction Kind = "reaction"
@@ -33,7 +36,8 @@ const (
 
 var (
 	// HistoryKinds are those of messages, in contrast to operations.
-	HistoryKinds = []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact}
+	HistoryKinds = []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact,
+		KindTemplate}
 	// MediaKinds are those of messages that carry a file.
 	MediaKinds = []Kind{KindImage, KindVideo, KindFile, KindVoice, KindSticker}
 	// Kinds lists every kind.
@@ -184,6 +188,65 @@ type ContactCard struct {
 	VCard string `json:"vcard"`
 }
 
+// Template is a message whose text the network has approved. Parameters fill its gaps, by name or in order.
+type Template struct {
+	Body       string              `json:"-"` // with the gaps filled, as far as that is known
+	Name       string              `json:"name"`
+	Language   string              `json:"language"`
+	Parameters []TemplateParameter `json:"parameters,omitempty"`
+	Header     string              `json:"header,omitempty"` // the parameter of its title
+	Buttons    []TemplateButton    `json:"buttons,omitempty"`
+}
+
+type TemplateParameter struct {
+	Name string `json:"name,omitempty"` // empty: by its position
+	Text string `json:"text"`
+}
+
+// TemplateButton is the parameter of a button: the end of its address, or what it sends when it is tapped.
+type TemplateButton struct {
+	Index   int    `json:"index"`
+	Text    string `json:"text,omitempty"`
+	Payload string `json:"payload,omitempty"`
+}
+
+// TemplateInfo is a template as a network has it.
+type TemplateInfo struct {
+	Name     string `json:"name"`
+	Language string `json:"language"`
+	Category string `json:"category"` // UTILITY, MARKETING or AUTHENTICATION
+	Status   string `json:"status"`   // PENDING, APPROVED, REJECTED, PAUSED or DISABLED
+	Reason   string `json:"reason,omitempty"`
+	Header   string `json:"header,omitempty"`
+	Body     string `json:"body"`
+	Footer   string `json:"footer,omitempty"`
+}
+
+var templateGap = regexp.MustCompile(`\{\{\s*([a-z0-9_]+)\s*\}\}`)
+
+// Gaps lists the gaps of the text, each once.
+func (t TemplateInfo) Gaps() (names []string) {
+	for _, found := range templateGap.FindAllStringSubmatch(t.Body, -1) {
+		if !slices.Contains(names, found[1]) {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}
+
+// Fill returns the text with parameters in its gaps.
+func (t TemplateInfo) Fill(parameters []TemplateParameter) string {
+	return templateGap.ReplaceAllStringFunc(t.Body, func(gap string) string {
+		name := templateGap.FindStringSubmatch(gap)[1]
+		for i, p := range parameters {
+			if p.Name == name || p.Name == "" && strconv.Itoa(i+1) == name {
+				return p.Text
+			}
+		}
+		return gap
+	})
+}
+
 // vcardEscapes escapes a value of a vCard. Everything that a reader may take for the end of a line becomes a line break.
 var vcardEscapes = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", `\n`, "\v", `\n`, "\f", `\n`,
 	"\u0085", `\n`, "\u2028", `\n`, "\u2029", `\n`)
@@ -252,6 +315,7 @@ func (Sticker) Kind() Kind  { return KindSticker }
 func (Location) Kind() Kind { return KindLocation }
 func (Poll) Kind() Kind     { return KindPoll }
 func (Contacts) Kind() Kind { return KindContact }
+func (Template) Kind() Kind { return KindTemplate }
 func (Reaction) Kind() Kind { return KindReaction }
 func (Edit) Kind() Kind     { return KindEdit }
 func (Seen) Kind() Kind     { return KindSeen }
@@ -270,6 +334,7 @@ func (Sticker) Text() string    { return "" }
 func (c Location) Text() string { return c.Title }
 func (c Poll) Text() string     { return c.Title }
 func (c Contacts) Text() string { return c.Title }
+func (c Template) Text() string { return c.Body }
 func (c Reaction) Text() string { return c.Emoji }
 func (c Edit) Text() string     { return c.Body }
 func (Seen) Text() string       { return "" }
@@ -427,6 +492,8 @@ func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 		return decode(data, Poll{Title: text})
 	case KindContact:
 		return decode(data, Contacts{Title: text})
+	case KindTemplate:
+		return decode(data, Template{Body: text})
 	case KindReaction:
 		return decode(data, Reaction{Emoji: text})
 	case KindEdit:

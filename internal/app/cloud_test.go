@@ -157,3 +157,66 @@ func awaitText(t *testing.T, read func() string, parts ...string) {
 		}
 	}
 }
+
+// TestTemplates sends templates on the official network and, simulated, on the sandbox.
+func TestTemplates(t *testing.T) {
+	meta := cloudtest.Start()
+	t.Cleanup(meta.Close)
+	number := meta.AddNumber("6281100000001")
+	s, c := &toyServers{}, Config{DataDir: Dir(t.TempDir()), AllowPrivateCallers: loopback, AllowPrivate: loopback}
+	data := openTest(t, c.DataDir)
+	s.fill(t, data, 0)
+	if err := data.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, c)
+	s.servers = append(s.servers, r)
+	request := func(method, path, channel, token, body string) (int, string) {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+		req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
+		if channel != "" {
+			req.Header.Set("X-Channel", channel)
+		}
+		return s.do(t, req)
+	}
+	account := fmt.Sprintf(`{"phone_number_id":%q,"waba_id":%q,"access_token":%q,"app_secret":%q,"graph_url":%q}`, number.ID,
+		cloudtest.BusinessID, meta.Token, meta.AppSecret, meta.URL)
+	for _, body := range []string{`{"code":"toko","network":"cloud","cloud":` + account + `}`, `{"code":"try"}`} {
+		if status, text := request("POST", "/api/manage/channels", "", s.admin, body); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	const template = `{"name":"order_ready","language":"id","body":"Halo {{1}}, pesanan {{2}} siap.","examples":["Budi","A-1"]}`
+	for _, channel := range []string{"toko", "try"} {
+		awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/"+channel, s.admin); return text }, `"status":"WORKING"`)
+		if status, text := request("POST", "/api/templates", channel, s.token, template); status != http.StatusCreated {
+			t.Fatalf("%s: create: %d %s", channel, status, text)
+		}
+		meta.SetTemplate(cloudtest.Template{Name: "order_ready", Language: "id", Status: "APPROVED"})
+		send := func(parameters string) (int, string) {
+			return request("POST", "/api/send-message/template", channel, s.token, `{"contact_id":"`+toyPhoneNumber+
+				`@c.us","name":"order_ready","language":"id","parameters":`+parameters+`}`)
+		}
+		if status, text := send(`["Budi","A-123"]`); status != http.StatusOK {
+			t.Errorf("%s: send: %d %s", channel, status, text)
+		}
+		sent := s.hook.await(t, 1, func(e toyHookEvent) bool { return e.Channel == channel && e.Data.Status == "SENT" })
+		if sent[0].Data.Body != "Halo Budi, pesanan A-123 siap." {
+			t.Errorf("%s: history shows %q", channel, sent[0].Data.Body)
+		}
+		send(`["Budi"]`)
+		failed := s.hook.await(t, 1, func(e toyHookEvent) bool { return e.Channel == channel && e.Data.Status == "FAILED" })
+		if !strings.Contains(failed[0].Data.Error.Message, "parameters") {
+			t.Errorf("%s: with a parameter less: %+v", channel, failed[0])
+		}
+		if _, text := request("GET", "/api/templates", channel, s.token, ""); !strings.Contains(text, `"order_ready"`) {
+			t.Errorf("%s: the list is %s", channel, text)
+		}
+		for _, want := range []int{http.StatusOK, http.StatusNotFound} {
+			if status, text := request("DELETE", "/api/templates/order_ready", channel, s.token, ""); status != want {
+				t.Errorf("%s: delete: %d %s", channel, status, text)
+			}
+		}
+	}
+}

@@ -73,6 +73,10 @@ func (g *Gateway) Blocker(code parley.ChannelCode) (network.Blocker, error) {
 	return liveAs[network.Blocker](g, code, "blocking contacts")
 }
 
+func (g *Gateway) Templates(code parley.ChannelCode) (network.Templates, error) {
+	return liveAs[network.Templates](g, code, "templates")
+}
+
 // LookUpNumber asks a channel's network for its spelling of a contact's number. The session reports it as [network.Alias]. A
 // network without a directory has one spelling.
 func (g *Gateway) LookUpNumber(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {

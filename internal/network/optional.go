@@ -94,6 +94,16 @@ type Versioned interface {
 	SetVersion(ctx context.Context, version string) error
 }
 
+// Templates is a session whose network has message templates. Errors for callers are parley.Error.
+type Templates interface {
+	// Templates lists them by name and language. The list may be some minutes old.
+	Templates(ctx context.Context) ([]parley.TemplateInfo, error)
+	// CreateTemplate creates one, which the network may have to approve first. It returns it as it is then.
+	CreateTemplate(ctx context.Context, t parley.TemplateInfo, examples []string) (parley.TemplateInfo, error)
+	// DeleteTemplate deletes one in all its languages; an unknown one is parley.ErrNotFound.
+	DeleteTemplate(ctx context.Context, name string) error
+}
+
 // Enroller is a driver whose channels get their account by credentials that a caller gives, and not by pairing.
 type Enroller interface {
 	// CheckAccount asks the network about an account, as JSON, and returns what SetAccount stores. What is missing in it stays as it is on

@@ -91,6 +91,17 @@ func (f Form) IsObject(name string) bool { return f.kind(name) == '{' }
 
 func (f Form) IsArray(name string) bool { return f.kind(name) == '[' }
 
+// Names lists the names of the fields that are given, in order.
+func (f Form) Names() (names []string) {
+	if f.at == none {
+		return nil
+	}
+	for i := f.doc.values[f.at].first; i != none; i = f.doc.values[i].next {
+		names = append(names, string(f.doc.values[i].name))
+	}
+	return names
+}
+
 // kind returns zero if the field is missing or null.
 func (f Form) kind(name string) jsontext.Kind {
 	at := f.at

@@ -81,6 +81,8 @@ func (s *session) content(ctx context.Context, a account, m *parley.Message) (en
 		return location(c)
 	case parley.Contacts:
 		return contacts(c), nil
+	case parley.Template:
+		return template(c), nil
 	}
 	return nil, network.ErrUnsupported
 }
@@ -162,6 +164,32 @@ func codeTemplate(settings parley.CloudSettings, code string) envelope {
 	}
 	return templateBody(t, envelope{"type": "body", "parameters": []any{textParameter(code)}},
 		envelope{"type": "button", "sub_type": "url", "index": "0", "parameters": []any{textParameter(code)}})
+}
+
+// template makes a message from a template.
+func template(c parley.Template) envelope {
+	var components []envelope
+	if c.Header != "" {
+		components = append(components, envelope{"type": "header", "parameters": []any{textParameter(c.Header)}})
+	}
+	if len(c.Parameters) > 0 {
+		parameters := make([]any, len(c.Parameters))
+		for i, p := range c.Parameters {
+			parameter := textParameter(p.Text)
+			parameter.add("parameter_name", p.Name)
+			parameters[i] = parameter
+		}
+		components = append(components, envelope{"type": "body", "parameters": parameters})
+	}
+	for _, b := range c.Buttons {
+		kind, parameter := "url", textParameter(b.Text)
+		if b.Payload != "" {
+			kind, parameter = "quick_reply", envelope{"type": "payload", "payload": b.Payload}
+		}
+		components = append(components, envelope{"type": "button", "sub_type": kind, "index": strconv.Itoa(b.Index),
+			"parameters": []any{parameter}})
+	}
+	return templateBody(parley.TemplateName{Name: c.Name, Language: c.Language}, components...)
 }
 
 func location(c parley.Location) (envelope, error) {

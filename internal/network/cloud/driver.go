@@ -19,7 +19,7 @@ import (
 var Info = network.Info{
 	Name: parley.Cloud, Title: "WhatsApp's official API",
 	Kinds: []parley.Kind{parley.KindText, parley.KindImage, parley.KindVideo, parley.KindFile, parley.KindVoice, parley.KindSticker,
-		parley.KindLocation, parley.KindContact, parley.KindReaction, parley.KindSeen, parley.KindStar, parley.KindArchive},
+		parley.KindLocation, parley.KindContact, parley.KindTemplate, parley.KindReaction, parley.KindSeen, parley.KindStar, parley.KindArchive},
 	ReplyWindow: 24 * time.Hour,
 }
 

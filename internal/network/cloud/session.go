@@ -23,18 +23,21 @@ type session struct {
 
 	inFlight atomic.Int64 // messages whose response is not stored yet
 
-	mu      sync.Mutex
-	running sync.WaitGroup // what Close waits for; it grows with mu held only
-	closed  bool
-	timer   *time.Timer // of the next check
-	failed  int         // checks in a row
-	state   network.State
-	number  phoneNumber // as the last check found it; zero: none succeeded
-	checked time.Time   // when that was
-	codes   string      // the status of the template of one-time codes; empty: not known, or there is none
-	rate    float64     // messages per second, in and out
-	next    time.Time   // when the next one may leave
-	pauses  int         // of the channel in a row
+	mu          sync.Mutex
+	running     sync.WaitGroup // what Close waits for; it grows with mu held only
+	closed      bool
+	timer       *time.Timer // of the next check
+	failed      int         // checks in a row
+	state       network.State
+	number      phoneNumber           // as the last check found it; zero: none succeeded
+	checked     time.Time             // when that was
+	templates   []parley.TemplateInfo // as of templatesAt
+	templatesAt time.Time
+
+	codes   string    // the status of the template of one-time codes; empty: not known, or there is none
+	rate    float64   // messages per second, in and out
+	next    time.Time // when the next one may leave
+	pauses  int       // of the channel in a row
 	refused map[parley.ContactID]int
 }
 

@@ -156,6 +156,7 @@ func (s *session) receive(ch change) error {
 		return s.receiveMessages(v)
 	case "account_update", "phone_number_quality_update", "phone_number_name_update", "business_capability_update",
 		"message_template_status_update", "message_template_quality_update", "template_category_update":
+		s.dropTemplates()
 		s.checkSoon()
 	default:
 		s.ignore(ch.Field)

@@ -140,6 +140,11 @@ func (t *sendTx) write(m *parley.Message, copies int) (refusal, err error) {
 	if refusal := p.refusal(m); refusal != nil {
 		return refusal, nil
 	}
+	if template, ok := m.Content.(parley.Template); ok {
+		if refusal, err := t.templateRefusal(template); refusal != nil || err != nil {
+			return refusal, err
+		}
+	}
 	if m.Content.Kind().InHistory() {
 		return nil, t.deliver(m, p, 0, copies)
 	}
