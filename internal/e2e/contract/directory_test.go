@@ -32,7 +32,8 @@ func TestReadingGroupsAndContacts(t *testing.T) {
 	}
 }
 
-var groupKeys = []string{"id", "name", "created_at", "owner", "restricted", "is_community", "is_owner", "actions", "participant_count"}
+var groupKeys = []string{"id", "name", "created_at", "owner", "restricted", "is_community", "is_owner", "actions", "participant_count",
+	"description", "only_admins_send"}
 
 func wantGroup(t *testing.T, a *parleytest.Response, path, name, owner string, members int) {
 	t.Helper()
@@ -175,7 +176,7 @@ func readParticipants(t *testing.T, e *parleytest.Env) {
 	e.Get("/api/groups/participants?group_id="+id, parleytest.As(other)).ExpectFields("group_id") // a group of another channel
 }
 
-var contactKeys = []string{"id", "contact_id", "name", "number", "is_business", "is_blocked", "last_seen_at"}
+var contactKeys = []string{"id", "contact_id", "name", "number", "username", "is_business", "is_blocked", "last_seen_at"}
 
 func readContacts(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("contacts"))

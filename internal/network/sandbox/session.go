@@ -372,7 +372,7 @@ func (s *session) lookUp(ctx context.Context, id parley.ContactID) (Phone, error
 }
 
 func (p Phone) contact() parley.Contact {
-	c := parley.Contact{ID: parley.NewContactID(p.Number), Name: p.Name, IsBlocked: p.Blocked, OnNetwork: p.OnNetwork,
+	c := parley.Contact{ID: parley.NewContactID(p.Number), Name: p.Name, IsBlocked: p.Blocked || p.Blocks, OnNetwork: p.OnNetwork,
 		LastSeenAt: p.LastSeenAt}
 	if p.OnNetwork {
 		c.About = about
