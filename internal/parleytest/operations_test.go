@@ -291,6 +291,16 @@ func TestEveryOperation(t *testing.T) {
 	}
 	do("GET", "/pair/state", "", As(strings.TrimPrefix(page.Fragment, "ticket=")))
 	do("POST", "/pair/begin", `{}`, As(strings.TrimPrefix(page.Fragment, "ticket=")))
+	// Nobody asked for a passkey, and nobody has an account at Meta.
+	const passkey = `{"confirmed":true}`
+	e.Post("/api/manage/channels/shop/pairing/passkey", passkey, admin).Expect(http.StatusBadRequest)
+	e.Post("/pair/passkey", passkey, As(strings.TrimPrefix(page.Fragment, "ticket="))).Expect(http.StatusBadRequest)
+	e.Put("/api/manage/channels/demo/credentials", `{"cloud":{"access_token":"x"}}`, admin).Expect(http.StatusBadRequest)
+	for _, refused := range []string{"POST /api/manage/channels/{code}/pairing/passkey", "POST /pair/passkey",
+		"PUT /api/manage/channels/{code}/credentials"} {
+		done[refused] = true
+	}
+	do("PATCH", "/api/manage/networks/whatsapp", `{"version":"auto"}`, admin)
 	do("DELETE", "/api/manage/channels/shop", "", admin)
 	do("GET", "/api/manage/deletions", "", admin)
 
