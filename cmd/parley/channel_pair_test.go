@@ -295,7 +295,8 @@ func TestPairFails(t *testing.T) {
 		code exitCode
 		says string
 	}{
-		{step("passkey", map[string]any{"reason": "WhatsApp asks this account for its passkey."}), exitNeedsPerson,
+		{step("passkey", map[string]any{"reason": "WhatsApp asks this account for its passkey.",
+			"passkey": map[string]any{"request": map[string]any{"challenge": "x"}}}), exitNeedsPerson,
 			"passkey. Pair again with --passkey-file FILE"},
 		{step("failed", map[string]any{"reason": "The phone has too many devices."}), exitRefused, "too many devices"},
 		{"null", exitNegative, "is not being paired any more: it is SCAN_QR_CODE"},

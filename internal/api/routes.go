@@ -252,7 +252,7 @@ func publicRoutes(s *server) []row {
 		{"GET /phone.css", public, "", "", nothing, work{handler: serveFile("phone/phone.css", typeStyle)}},
 		{"GET /pair", public, "", "", nothing, work{handler: servePairPage()}},
 		{"POST /pair/begin", public, "", "", optionalBody, handle(s.beginPairLink)},
-		{"POST /pair/passkey", public, "", "", body, handle(s.answerPasskeyByLink)},
+		{"POST /pair/passkey", public, "", "", optionalBody, handle(s.answerPasskeyByLink)},
 		{"GET /pair/state", public, "", "", nothing, handle(s.pairLinkState)},
 		{"GET /pair.js", public, "", "", nothing, work{handler: serveFile("pair/pair.js", typeScript)}},
 		{"GET /pair.css", public, "", "", nothing, work{handler: serveFile("pair/pair.css", typeStyle)}},

@@ -32,6 +32,9 @@ func TestWebhookGap(t *testing.T) {
 					return err
 				}
 			}
+			return nil
+		}, "off since"},
+		{func(tx *store.Tx) error {
 			_, err := tx.PurgeEvents(t.Context(), time.Now().Add(time.Hour), 1e9, 100)
 			return err
 		}, "off since"},

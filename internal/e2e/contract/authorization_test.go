@@ -94,7 +94,7 @@ func unasked(path string, op *openapi3.Operation) int {
 	case strings.HasSuffix(path, "/drain") && !postgrestest.Running(): // for nodes on PostgreSQL only
 		return http.StatusBadRequest
 	case strings.Contains(path, "{code}"), strings.Contains(path, "{id}"), strings.Contains(path, "{message_id}"),
-		strings.Contains(path, "{contact}"):
+		strings.Contains(path, "{contact}"), strings.Contains(path, "{name}"):
 		return http.StatusNotFound
 	}
 	return http.StatusOK

@@ -125,7 +125,8 @@ func healthBefore(t *testing.T, e *parleytest.Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// reads the other too
+	// Has the gateway read what is stored.
+	e.Call("PATCH", "/api/manage/channels/asleep", `{"name":"Sleeps"}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
 	e.Post("/api/manage/channels", `{"code":"foreign","network":"whatsapp"}`, parleytest.As(e.Admin)).Expect(http.StatusCreated)
 	for code, status := range map[string]string{"asleep": "STOPPED", "foreign": "SCAN_QR_CODE"} {
 		var a *parleytest.Response

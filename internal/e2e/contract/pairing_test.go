@@ -75,7 +75,7 @@ func awaitStep(e *parleytest.Env, code, step string) *parleytest.Response {
 
 var (
 	stepKeys    = []string{"step", "expires_at", "reason", "n", "of", "at"}
-	pairingKeys = append(slices.Clone(stepKeys), "code", "qr")
+	pairingKeys = append(slices.Clone(stepKeys), "code", "qr", "passkey")
 )
 
 func TestContractPairing(t *testing.T) {

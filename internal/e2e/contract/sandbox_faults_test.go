@@ -202,14 +202,18 @@ func faultLogOut(t *testing.T, e *parleytest.Env) {
 func faultReachout(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("reachout"))
 	const number = "6281900000009"
-	order(e, `{"fault":"reachout_limit","times":2,"to":"`+number+`"}`, as)
-	for range 2 {
-		if status, code, message := try(e, number, as); status != "FAILED" || code != "restricted" || !strings.Contains(message, "463") {
-			t.Errorf("%s %s %q", status, code, message)
-		}
+	const known = "6281900000010"
+	e.Post(phones, `{"number":"`+known+`"}`, as).Expect(http.StatusOK)
+	e.Post(phones+"/"+known+"/send", `{"type":"text","message":"Hello"}`, as).Expect(http.StatusOK)
+	order(e, `{"fault":"reachout_limit","times":1,"to":"`+number+`"}`, as)
+	if status, code, message := try(e, number, as); status != "FAILED" || code != "restricted" || !strings.Contains(message, "463") {
+		t.Errorf("%s %s %q", status, code, message)
 	}
-	if status, _, _ := try(e, number, as); status != "SENT" {
-		t.Errorf("then: %s", status)
+	if status, _, _ := try(e, known, as); status != "SENT" {
+		t.Errorf("to somebody who wrote: %s", status)
+	}
+	if status, _, _ := try(e, number, as, parleytest.With("Prefer", "respond-async")); status != "PENDING" {
+		t.Errorf("a first message that must wait: %s", status)
 	}
 }
 

@@ -447,7 +447,8 @@ func testUnusable(t *testing.T, e *parleytest.Env) {
 	if err := app.AddChannel(t.Context(), openStore(e), parley.Channel{Code: "stuck", Network: "pigeons"}); err != nil {
 		t.Fatal(err)
 	}
-	e.CreateChannel("moving") // has the gateway read what is stored
+	// Has the gateway read what is stored.
+	e.Call("PATCH", "/api/manage/channels/stuck", `{"name":"Stuck"}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
 	expectUnusable(t, "FAILED", "parley channel show stuck", parleytest.As(e.Global), parleytest.On("stuck"))
 	part(t, e, "it works again", func(e *parleytest.Env) {
 		expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "again"}))

@@ -37,9 +37,15 @@ func TestEventsAreAsDescribed(t *testing.T) {
 	useCodes(l)
 	useLinks(l)
 	attackCodes(l)
+	restrict(l)
 	e.Stop()
 	err := l.data.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		return tx.AddEvent(t.Context(), parley.NewGapEvent(parley.Webhook{ID: parley.NewWebhookID(), Cursor: 1}, 2, time.Now()))
+		// The owner has no other device here.
+		own := parley.Message{Channel: app.DemoChannel, Chat: ayu, ID: "3EB0OWN", FromMe: true, Status: parley.Sent,
+			Content: parley.Text{Body: "I'll be there at six."}, CreatedAt: time.Now()}
+		return errors.Join(tx.AddMessage(t.Context(), &own),
+			tx.AddEvent(t.Context(), &parley.Event{Type: parley.MessageSentOnPhone, Channel: own.Channel, At: own.CreatedAt, Message: &own}),
+			tx.AddEvent(t.Context(), parley.NewGapEvent(parley.Webhook{ID: parley.NewWebhookID(), Cursor: 1}, 2, time.Now())))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -181,10 +187,15 @@ func converse(l *eventLog) {
 		parleytest.As(l.Global)).Expect(http.StatusOK)
 	l.expect(parley.MessageStatus, `"code":"not_on_network"`)
 	l.expect(parley.MessageStatus, `"code":"not_sent"`)
+}
 
-	order(l.Env, "reachout_limit", "") // last: other first messages wait from now on
+// restrict has the network restrict the account: other first messages wait from now on.
+func restrict(l *eventLog) {
+	l.T.Helper()
+	order(l.Env, "reachout_limit", "")
 	l.send("text", `{"contact_id":"AYU","message":"Restricted"}`)
 	l.expect(parley.MessageStatus, `"code":"restricted"`)
+	l.expect(parley.ChannelRestricted, `"restricted":true`)
 }
 
 // send sends a message to Ayu, whatever becomes of it.
