@@ -64,7 +64,7 @@ func messagingRoutes(s *server) []row {
 		{"POST /api/send-message/template", ofChannel, support, store.AuditSend, body, s.sendingTemplate()},
 		{"GET /api/templates", ofChannel, viewer, "", nothing, handle(s.listTemplates)},
 		{"POST /api/templates", ofChannel, operator, "template.create", body, handleCreated(s.createTemplate)},
-		{"DELETE /api/templates/{name}", ofChannel, operator, "template.delete", nothing, handleText(s.deleteTemplate)},
+		{"DELETE /api/templates/{name}", ofChannel, operator, "template.delete", nothing, handle(s.deleteTemplate)},
 		{"POST /api/send-message/poll /api/send-message/polling", ofChannel, support, store.AuditSend, body, s.sending(readPoll)},
 		{"POST /api/send-message/forward", ofChannel, support, store.AuditSend, body, work{draft: s.forward, fromMessages: sendResponse}},
 		{"POST /api/send-message/pool", ofGlobal, support, store.AuditSend, body, pooling(s)},

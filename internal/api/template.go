@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 
@@ -133,13 +132,12 @@ func (s *server) createTemplate(ctx context.Context, r *request) (any, error) {
 	return ok("Template created", t), err
 }
 
-func (s *server) deleteTemplate(ctx context.Context, r *request) error {
+func (s *server) deleteTemplate(ctx context.Context, r *request) (any, error) {
 	session, err := s.templates(r)
 	if err == nil {
 		err = session.DeleteTemplate(ctx, r.http.PathValue("name"))
 	}
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "There is no template with this name.")
-	}
-	return err
+	return ok("Template deleted", struct{}{}), notFoundAs(err, errNoTemplate)
 }
+
+var errNoTemplate = parley.Errorf(parley.NotFound, "There is no template with this name.")
