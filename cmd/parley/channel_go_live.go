@@ -114,7 +114,7 @@ func (c *cli) decideGoLive(ctx context.Context, code string, live goLiveFlags) (
 	case !canAsk:
 		return live, fail(exitUsage, "choose the contacts that %s may write to: --allow NUMBER,NUMBER or --everybody", code)
 	default:
-		if live, err = c.askGoLive(ctx, code); err != nil {
+		if err = c.askGoLive(ctx, code, &live); err != nil {
 			return live, err
 		}
 	}
@@ -127,25 +127,25 @@ func (c *cli) decideGoLive(ctx context.Context, code string, live goLiveFlags) (
 }
 
 // askGoLive asks for the contacts that the channel may write to. Empty input means an allow-list.
-func (c *cli) askGoLive(ctx context.Context, code string) (live goLiveFlags, err error) {
+func (c *cli) askGoLive(ctx context.Context, code string, live *goLiveFlags) error {
 	who, err := c.ask(ctx, fmt.Sprintf("Who may %s write to?  1 only numbers I allow   2 everybody  [1] ", code))
 	if err != nil {
-		return live, err
+		return err
 	}
 	switch {
 	case who == "2" || strings.EqualFold(who, "everybody"):
 		live.everybody = true
-		return live, nil
+		return nil
 	case who != "" && who != "1":
-		return live, fail(exitUsage, "%q is neither 1 nor 2. Nothing was changed", who)
+		return fail(exitUsage, "%q is neither 1 nor 2. Nothing was changed", who)
 	}
 	numbers, err := c.ask(ctx, "Allowed numbers (comma separated): ")
 	if err != nil {
-		return live, err
+		return err
 	}
 	if numbers == "" {
-		return live, fail(exitUsage, "no number was given. Nothing was changed")
+		return fail(exitUsage, "no number was given. Nothing was changed")
 	}
 	live.allow = strings.Split(numbers, ",")
-	return live, nil
+	return nil
 }

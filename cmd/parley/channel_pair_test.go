@@ -401,10 +401,10 @@ func TestGoLive(t *testing.T) {
 		args  []string
 		body  string
 	}{
-		{"\n+62 812-9876-5432, 6281200000001\n", nil, `go-live {"allow":["6281298765432","6281200000001"]}`},
-		{"2\n", nil, `go-live {"everybody":true}`},
-		{"demo\n", []string{"--everybody"}, `go-live {"everybody":true}`},
-		{"", []string{"--allow", "+62 812-9876-5432", "--yes"}, `go-live {"allow":["6281298765432"]}`},
+		{"\n+62 812-9876-5432, 6281200000001\n", nil, `go-live {"allow":["6281298765432","6281200000001"],"network":"whatsapp"}`},
+		{"2\n", nil, `go-live {"everybody":true,"network":"whatsapp"}`},
+		{"demo\n", []string{"--everybody"}, `go-live {"everybody":true,"network":"whatsapp"}`},
+		{"", []string{"--allow", "+62 812-9876-5432", "--yes"}, `go-live {"allow":["6281298765432"],"network":"whatsapp"}`},
 	} {
 		s := play(t, paired)
 		s.network = "sandbox"
