@@ -70,8 +70,9 @@ func (c *Cluster) listenOnce(ctx context.Context) {
 	if _, err := conn.Exec(ctx, `LISTEN "`+c.channel+`"`); err != nil {
 		return
 	}
+	next := time.Now() // when to read although nobody said that something changed; events, which may come all the time, do not count
 	for {
-		waiting, cancel := context.WithTimeout(ctx, pollEvery)
+		waiting, cancel := context.WithDeadline(ctx, next)
 		n, err := conn.WaitForNotification(waiting)
 		polled := waiting.Err() != nil && ctx.Err() == nil
 		cancel()
@@ -86,6 +87,7 @@ func (c *Cluster) listenOnce(ctx context.Context) {
 			if err := c.read(ctx, conn); err != nil {
 				return
 			}
+			next = time.Now().Add(pollEvery)
 			wait.Notify(c.balance)
 		}
 	}

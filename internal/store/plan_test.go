@@ -339,7 +339,7 @@ func postgresValue(arg any) string {
 	case int:
 		return strconv.Itoa(v)
 	case []byte:
-		return fmt.Sprintf(`'\x%x'`, v)
+		return fmt.Sprintf(`'\x%x'::bytea`, v)
 	}
 	return "'" + strings.ReplaceAll(fmt.Sprint(arg), "'", "''") + "'"
 }
@@ -409,7 +409,9 @@ var filled = map[string]int{
 	"deletion": 5_000, "delivery": 30_000, "event": 30_000, "file": 20_000,
 	"idempotency": 20_000, "media_fetch": 20_000,
 	"message": 50_000, "otp_alarm": 5_000, "otp_code": 20_000, "otp_link": 20_000, "otp_reply": 20_000, "otp_stranger": 20_000,
-	"otp_wrong": 20_000, "reaction": 20_000, "request_log": 20_000, "resend": 20_000, "retired_webhook": 5_000,
+	"otp_wrong": 20_000, "reaction": 20_000, "remote_attempt": 20_000, "remote_contact": 20_000,
+	"remote_file": 20_000, "remote_message": 20_000,
+	"request_log": 20_000, "resend": 20_000, "retired_webhook": 5_000,
 	"secret": 5_000, "stored_hour": 20_000, "ticket": 20_000, "token": 5_000, "upload": 20_000, "webhook": 5_000,
 }
 

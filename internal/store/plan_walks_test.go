@@ -28,7 +28,12 @@ var unlooked = map[string]string{
 
 // onlyOn are pieces of statements that only one database runs.
 var onlyOn = map[string][]string{
-	"sqlite": {"SELECT seq FROM sqlite_sequence WHERE name = 'event'"},
+	"sqlite": {
+		"SELECT seq FROM sqlite_sequence WHERE name = 'event'",
+		"INSERT INTO counter_minute (channel, minute, what, webhook, n) VALUES ($1, $2, $3, $4, $5)",
+		"INSERT INTO counter_hour (channel, hour, what, webhook, n) VALUES ($1, $2, $3, $4, $5)",
+		") VALUES ($1, $2, $3, $4, nullif($5, 0), $6, $7, $8, nullif($9, x''))",
+	},
 	"postgres": {
 		`FOR UPDATE`,
 		`SELECT 1 FROM otp_link WHERE id = $1 FOR UPDATE`,
@@ -44,6 +49,7 @@ var walks = []struct {
 	{"clock", "", oneRow, ""},
 	{"log", "", oneRow, ""},
 	{"sqlite_sequence", "", "it has a row for each table", "sqlite"},
+	{"change", "", "it has the last changes only", "postgres"},
 	{"deletion", "", purging, ""},
 	{"retired_webhook", "", purging, ""},
 
