@@ -56,7 +56,7 @@ const loggedOutReason = "The account was logged out of this channel."
 func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel,
-		groupSlot: make(chan struct{}, 1), backlog: true, jobs: map[int64]*job{}}
+		groupSlot: make(chan struct{}, 1), backlog: true, jobs: map[int64]*job{}, saveAt: time.Now().Add(saveEvery)}
 	if !w.session.CompareAndSwap(nil, s) {
 		cancel()
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)
