@@ -112,9 +112,9 @@ func (t *Tx) PurgeAlerts(_ context.Context, before time.Time, limit int) (int, e
 }
 
 // CountSends counts the sent and the failed messages of every channel since a time, by the minute.
-func (r Reader) CountSends(ctx context.Context, since time.Time) (map[parley.ChannelCode][2]int64, error) {
+func (db *DB) CountSends(ctx context.Context, since time.Time) (map[parley.ChannelCode][2]int64, error) {
 	all := map[parley.ChannelCode][2]int64{}
-	err := each(r.with(ctx), `SELECT code, what, sum(n) FROM counter_minute JOIN channel ON channel.id = counter_minute.channel
+	err := each(db.counted(ctx), `SELECT code, what, sum(n) FROM counter_minute JOIN channel ON channel.id = counter_minute.channel
 		WHERE minute >= $1 AND what IN ($2, $3) GROUP BY code, what`,
 		[]any{since.Unix() / 60, string(CountSent), string(CountFailed)}, func(row scanner) error {
 			var code parley.ChannelCode

@@ -181,7 +181,7 @@ func faultDropSocket(t *testing.T, e *parleytest.Env) {
 	if list.Count("data") != 1 || list.Number("data.0.copies") < 1 {
 		t.Errorf("the phone shows it %d times: %s", list.Count("data"), list.Body)
 	}
-	wantValue(t, e.Get("/api/channel/health", as), "data.status", "WORKING")
+	e.Eventually("it works again", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "WORKING" })
 }
 
 func faultLogOut(t *testing.T, e *parleytest.Env) {
