@@ -47,25 +47,33 @@ func (c *console) addWebhook(url string) (id string) {
 // lostDeliveries stores deliveries that have failed for good, as those of a night without the receiver.
 func (c *console) lostDeliveries(webhook string, n int) {
 	c.t.Helper()
+	events := make([]*parley.Event, n)
+	for i := range events {
+		at := time.Now().Add(-time.Duration(n-i) * time.Second).Truncate(time.Millisecond)
+		contact := parley.NewContactID(fmt.Sprintf("62812%08d", i))
+		events[i] = parley.NewOTPEvent(parley.OTPFailed, "otp_x", app.DemoChannel, contact, "wrong_sender", at)
+	}
 	c.store(func(ctx context.Context, data *app.Data) error {
-		return data.Store.Tx(ctx, func(tx *store.Tx) error {
-			var all []parley.Delivery
-			for i := range n {
-				at := time.Now().Add(-time.Duration(n-i) * time.Second).Truncate(time.Millisecond)
-				contact := parley.NewContactID(fmt.Sprintf("62812%08d", i))
-				event := parley.NewOTPEvent(parley.OTPFailed, "otp_x", app.DemoChannel, contact, "wrong_sender", at)
+		err := data.Store.Tx(ctx, func(tx *store.Tx) error {
+			for _, event := range events {
 				if err := tx.AddEvent(ctx, event); err != nil {
 					return err
 				}
-				d := parley.NewDelivery(event, parley.WebhookID(webhook))
-				d.CreatedAt = at
-				d.TriedAt, d.EndedAt, d.Took, d.Attempts = at, at, 84*time.Millisecond, 10
-				d.State, d.Code, d.Problem, d.Response = parley.DeliveryFailed, 503, "http_status: The server answered 503 Service Unavailable.",
-					"<b>out to lunch</b>"
-				all = append(all, d)
 			}
-			return tx.AddDeliveries(ctx, all)
+			return nil
 		})
+		if err != nil {
+			return err
+		}
+		var all []parley.Delivery // the events have their place in the log now
+		for _, event := range events {
+			d := parley.NewDelivery(event, parley.WebhookID(webhook))
+			d.CreatedAt, d.TriedAt, d.EndedAt, d.Took, d.Attempts = event.At, event.At, event.At, 84*time.Millisecond, 10
+			d.State, d.Code, d.Problem, d.Response = parley.DeliveryFailed, 503, "http_status: The server answered 503 Service Unavailable.",
+				"<b>out to lunch</b>"
+			all = append(all, d)
+		}
+		return data.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddDeliveries(ctx, all) })
 	})
 }
 
