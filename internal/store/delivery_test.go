@@ -183,10 +183,10 @@ var deliveryTests = map[string]func(*env){
 			e.same(test.name, places(found), test.want)
 			e.same("total of "+test.name, total, int64(len(test.want)))
 		}
-		found, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
+		found, _, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
 		e.must(err)
 		page := parley.Page{Limit: 2, Beyond: found[2].ID.Number()}
-		found, total, err = e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, page)
+		found, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, page)
 		e.must(err)
 		e.same("page", []any{places(found), total}, []any{[]int64{3, 2}, int64(6)})
 		found, err = e.store.ListDeliveries(e.Context(), parley.DeliveryQuery{OldestFirst: true}, page)
