@@ -2,11 +2,13 @@ package sqldb
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,6 +98,22 @@ func TestPostgresLostCommit(t *testing.T) {
 		server.Exec("ALTER SYSTEM RESET synchronous_standby_names")
 		server.Exec("SELECT pg_reload_conf()")
 	})
+	// The server takes the setting up after a while: commits follow each other until one waits.
+	var probe sync.WaitGroup
+	var waits atomic.Bool
+	probe.Go(func() {
+		for i := 0; !waits.Load(); i++ {
+			if err := server.Exec(fmt.Sprintf("CREATE TABLE probe_%d ()", i)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	defer probe.Wait()
+	for waiting() == 0 && !t.Failed() {
+		time.Sleep(time.Millisecond)
+	}
+	waits.Store(true)
 	var mu sync.Mutex
 	var called []int // how many things there were at each call
 	first, second := make(chan error, 1), make(chan error, 1)
@@ -107,14 +125,14 @@ func TestPostgresLostCommit(t *testing.T) {
 		})
 		return tx.Do(insert, "first")
 	}, func(err error) { first <- err })
-	for waiting() == 0 {
+	for waiting() < 2 {
 		time.Sleep(time.Millisecond)
 	}
 	proxy.cut()
 	if err := <-first; parley.ToCode(err) != parley.Unavailable {
 		t.Fatalf("the lost commit: %v", err)
 	}
-	if waiting() == 0 {
+	if waiting() < 2 {
 		t.Fatal("the commit does not wait any more")
 	}
 	db.Begin(t.Context(), func(tx *Tx) error { return tx.Do(insert, "second") }, func(err error) { second <- err })
