@@ -253,7 +253,6 @@ func (c *Cluster) insert(ctx context.Context) error {
 	c.until, c.beating = began.Add(lease), began
 	c.mu.Unlock()
 	c.id.Store(id)
-	wait.Notify(c.announce)
 	c.config.Log.Info("joined the cluster", "node", id)
 	if c.config.Joined != nil {
 		c.config.Joined(id)
