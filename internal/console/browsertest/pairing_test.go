@@ -158,8 +158,7 @@ func TestPairSteps(t *testing.T) {
 	shows(`step: 'passkey', reason: 'x', passkey: { request: { challenge: 'c2lnbg' }, expires_at: '2099-01-01T00:00:00.000Z' }`, "passkey")
 	p.see("WhatsApp asks this account for a passkey.")
 	p.see("navigator.credentials.get")
-	p.find("button", "New codes")
-	p.find("button", "Get a code")
+	p.find("button", "Hand in")
 	p.accessible()
 
 	shows(`step: 'starting'`, "starting")
