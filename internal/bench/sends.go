@@ -69,8 +69,8 @@ func measureSends(ctx context.Context, o options, t *table) error {
 		const name = "durable sends, 64 chats"
 		ratio, p99 := median(ratios), quantile(latencies, 0.99)
 		rate := float64(len(latencies)) / (float64(o.rounds) * o.slice.Seconds())
-		t.add(name+", rate", fmt.Sprintf("%.2f of the echo (%.0f/s)", ratio, rate), ">= 0.30", ratio >= 0.3)
-		t.add(name+", p99", fmt.Sprintf("%.1f ms", ms(p99)), "< 25 ms", p99 < 25*time.Millisecond)
+		t.add(name+", rate", fmt.Sprintf("%.2f of the echo (%.0f/s)", ratio, rate), ">= 0.50", ratio >= 0.5)
+		t.add(name+", p99", fmt.Sprintf("%.1f ms", ms(p99)), "< 15 ms", p99 < 15*time.Millisecond)
 		t.note(name+", p50", fmt.Sprintf("%.1f ms", ms(quantile(latencies, 0.5))))
 		t.note("empty JSON echo, p50 / p99", fmt.Sprintf("%.1f / %.1f ms", ms(quantile(echoLatencies, 0.5)), ms(quantile(echoLatencies, 0.99))))
 		return nil
@@ -158,7 +158,7 @@ func measureCodes(ctx context.Context, o options, t *table) error {
 		}
 		name, ratio := fmt.Sprintf("OTP validate, right codes, %d connections", o.connections), median(ratios)
 		// A validation changes the code, its chat and a stranger's row, and adds an event.
-		t.add(name+", rate", fmt.Sprintf("%.2f of the echo (%.0f/s)", ratio, median(rates)), ">= 0.40", ratio >= 0.4)
+		t.add(name+", rate", fmt.Sprintf("%.2f of the echo (%.0f/s)", ratio, median(rates)), ">= 0.50", ratio >= 0.5)
 		t.note(name+", p50 / p99", fmt.Sprintf("%.1f / %.1f ms", ms(quantile(latencies, 0.5)), ms(quantile(latencies, 0.99))))
 		return nil
 	})

@@ -159,6 +159,8 @@ func TestPairSteps(t *testing.T) {
 	p.see("WhatsApp asks this account for a passkey.")
 	p.see("navigator.credentials.get")
 	p.find("button", "Hand in")
+	p.find("button", "New codes")
+	p.find("button", "Get a code")
 	p.accessible()
 
 	shows(`step: 'starting'`, "starting")

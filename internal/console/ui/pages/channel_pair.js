@@ -55,6 +55,7 @@ export function PairPanel({ channel, goLive }) {
   const who = html`<${Who} number=${channel.number} />`;
   const retry = html`<${Button} kind="primary" icon="refresh" onClick=${() => begin(asked)}>
     ${t(state === 'refused' ? 'again' : 'newCodes')}<//>`;
+  const again = html`<${Button} icon="refresh" onClick=${() => begin(asked)}>${t('newCodes')}<//>`;
   const typed = html`<${ByCode} channel=${channel} begin=${begin} last=${asked.number} />`;
   const both = html`<${Ways} channel=${channel} begin=${begin} last=${asked.number} />`;
   const toType = () => ({ body: html`<p class="row"><output class="pair-typed" data-t="pairing-code">${pairing.code}</output>
@@ -78,7 +79,7 @@ export function PairPanel({ channel, goLive }) {
     scanned: () => ({ hint: t('syncingHint') }),
     syncing: () => ({ hint: t('syncingHint') }),
     passkey: () => (pairing.passkey ? { hint: t('passkeyWhy'), body: html`<${Passkey} code=${code} request=${pairing.passkey.request}
-      done=${load.reload} />` } : { hint: t('passkeyOver'), action: retry }),
+      done=${load.reload} />`, action: again, ways: typed } : { hint: t('passkeyOver'), action: retry, ways: typed }),
     confirm: () => ({ hint: t('confirmHint'), body: html`<p class="row"><output class="pair-typed">${pairing.code}</output></p>`,
       action: html`<${Button} kind="primary" icon="good" onClick=${async () => {
         await api.post(`/manage/channels/${code}/pairing/passkey`, { confirmed: true }); await load.reload(); }}>${t('codesEqual')}<//>` }),
