@@ -68,7 +68,7 @@ NO_CC := @echo "make: no C compiler: no tests under the race detector"
 SERVER  := cmd/parley|internal/e2e/contract|internal/e2e/hostile|internal/e2e/product
 SEVERAL := Stream|Waiting|AtOnce|UnderAttack|Validate|LeavesNothing|MCP|SandboxMessages|OneKey|UnderLoad|Generated|Slow|Webhook
 race: test-deps ## Run the tests in which things happen at once under the race detector
-	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' ./internal/api ./internal/media ./internal/network/whatsapp $$(go list ./... | grep -vE '/($(SERVER))$$'),$(NO_CC))
+	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' ./internal/store ./internal/gateway ./internal/api ./internal/parleytest ./internal/media ./internal/network/whatsapp $$(go list ./... | grep -vE '/($(SERVER))$$'),$(NO_CC))
 	$(if $(CC_FOUND),$(RACE) -run '$(SEVERAL)' -skip '$(CALM)' $$(go list ./... | grep -E '/($(SERVER))$$'))
 
 race-all: test-deps ## Run the tests of every package under the race detector

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,14 +13,14 @@ import (
 
 // refusesStrangers makes the network refuse first messages, until a time; zero: it does not say until when. It returns how many
 // messages to new contacts it got.
-func (b *bench) refusesStrangers(until time.Time, refuses *bool) *int {
-	asked := new(int)
+func (b *bench) refusesStrangers(until time.Time, refuses *atomic.Bool) *atomic.Int64 {
+	asked := new(atomic.Int64)
 	b.driver.answer = func(m *parley.Message) error {
 		if m.Chat == ayu {
 			return nil
 		}
-		*asked++
-		if *refuses {
+		asked.Add(1)
+		if refuses.Load() {
 			return network.RefuseUntil(parley.Restricted, "New contacts are restricted.", until)
 		}
 		return nil
@@ -33,7 +34,9 @@ func TestFirstMessagesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.await(ayu, "a chat that exists", time.Second)
-		refuses, before := true, b.lastEvent()
+		before := b.lastEvent()
+		var refuses atomic.Bool
+		refuses.Store(true)
 		asked := b.refusesStrangers(time.Now().Add(time.Hour), &refuses)
 		if m := b.await(budi, "one", time.Second); m.Status != parley.Failed || m.Failure.Code != parley.Restricted {
 			t.Errorf("the first is %s, %+v", m.Status, m.Failure)
@@ -49,13 +52,13 @@ func TestFirstMessagesWait(t *testing.T) {
 		b.restart()
 		time.Sleep(50 * time.Minute)
 		m := b.load(second)
-		if w := b.g.Waiting(t.Context(), &m); *asked != 1 || w == nil || w.Reason != parley.WaitsForRestriction || w.Until.IsZero() {
-			t.Errorf("the network was asked for %d messages; the second waits for %+v", *asked, w)
+		if w := b.g.Waiting(t.Context(), &m); asked.Load() != 1 || w == nil || w.Reason != parley.WaitsForRestriction || w.Until.IsZero() {
+			t.Errorf("the network was asked for %d messages; the second waits for %+v", asked.Load(), w)
 		}
-		refuses = false
+		refuses.Store(false)
 		time.Sleep(10 * time.Minute)
-		if m := b.load(second); m.Status != parley.Sent || *asked != 7 {
-			t.Errorf("then it is %s, of %d", m.Status, *asked)
+		if m := b.load(second); m.Status != parley.Sent || asked.Load() != 7 {
+			t.Errorf("then it is %s, of %d", m.Status, asked.Load())
 		}
 		var data []string
 		for _, e := range b.events(before) {
@@ -73,7 +76,8 @@ func TestFirstMessagesWait(t *testing.T) {
 func TestRestrictionWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		refuses := true
+		var refuses atomic.Bool
+		refuses.Store(true)
 		asked := b.refusesStrangers(time.Time{}, &refuses)
 		var all []parley.Message
 		b.await(budi, "the first", time.Second)
@@ -82,12 +86,12 @@ func TestRestrictionWithoutEnd(t *testing.T) {
 		}
 		for n := 1; n <= 3; n++ {
 			time.Sleep(time.Minute)
-			if *asked != n {
-				t.Errorf("after %d tries the network was asked %d times", n, *asked)
+			if asked.Load() != int64(n) {
+				t.Errorf("after %d tries the network was asked %d times", n, asked.Load())
 			}
 			time.Sleep(14 * time.Minute)
 		}
-		refuses = false
+		refuses.Store(false)
 		time.Sleep(16 * time.Minute)
 		var statuses []parley.Status
 		for _, m := range all {
