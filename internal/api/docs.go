@@ -16,7 +16,7 @@ import (
 //
 //go:generate go test -run TestOpenAPIFiles -update-openapi .
 //go:generate go test -run TestPackedDocs -update-docs .
-//go:embed openapi.json docs/index.html docs/init.js docs/style.css docs/icon.svg docs/packed
+//go:embed openapi.json docs/index.html docs/init.js docs/style.css docs/icon.svg docs/llms.txt docs/packed
 //go:embed pair/page.html pair/pair.js pair/pair.css pair/words.json phone/page.html phone/phone.js phone/phone.css phone/words.json
 var embedded embed.FS
 

@@ -3,15 +3,18 @@ package api
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -104,6 +107,25 @@ func TestAssets(t *testing.T) {
 	}
 	if _, _, body := getAsset(t, server.URL+"/openapi.json", "identity"); !bytes.Equal([]byte(body), OpenAPI()) {
 		t.Error("/openapi.json is not the document")
+	}
+}
+
+// TestGuideForModels checks that the paths in llms.txt exist.
+func TestGuideForModels(t *testing.T) {
+	var document struct{ Paths map[string]any }
+	if err := json.Unmarshal(OpenAPI(), &document); err != nil {
+		t.Fatal(err)
+	}
+	paths := slices.Collect(maps.Keys(document.Paths))
+	found := regexp.MustCompile(`/(?:api|docs|mcp|openapi|\.well-known)[\w./{}-]*`).FindAllString(string(mustRead("docs/llms.txt")), -1)
+	if len(found) < 15 {
+		t.Errorf("only %q were found: does the pattern still fit?", found)
+	}
+	for _, path := range found {
+		path = strings.TrimRight(path, ".")
+		if !slices.ContainsFunc(paths, func(p string) bool { return p == path || strings.HasPrefix(p, path+"/") }) {
+			t.Errorf("llms.txt names %s, which does not exist", path)
+		}
 	}
 }
 

@@ -138,8 +138,8 @@ func securityHeaders(t *testing.T, e *parleytest.Env) {
 	}
 	wantHeader(t, e.Get("/api/contact"), "Cache-Control", "no-store")
 	wantHeader(t, e.Post("/api/send-message/typing", `{"contact_id":"6281400000008@c.us"}`), "X-Content-Type-Options", "nosniff")
-	for _, path := range []string{"/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/init.js", "/.well-known/jwks.json",
-		"/nowhere"} {
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/openapi.json", "/llms.txt", "/docs", "/docs/init.js",
+		"/.well-known/jwks.json", "/nowhere"} {
 		a := e.Get(path, parleytest.As(""))
 		wantHeader(t, a, "X-Content-Type-Options", "nosniff")
 		wantHeader(t, a, "Referrer-Policy", "no-referrer")
