@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,12 +18,16 @@ import (
 // readmeTimeout is the limit of one command of the README: only a dead program reaches it.
 const readmeTimeout = 3 * time.Minute
 
-// TestReadmeTranscript types the README from start to end: every command of every console block, in order, in one
-// shell. What the README shows of a response must be in the response; … matches anything.
+// TestReadmeTranscript types the README from start to end: every command of every console block, in order, in the terminal that
+// the text before the block names, all servers on one port. What the README shows of a response must be in the response; … matches
+// anything.
 func TestReadmeTranscript(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if lines := strings.Count(string(text), "\n"); lines > 150 {
+		t.Errorf("the README has %d lines: readers leave after 150", lines)
 	}
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil || !regexp.MustCompile(`(?m)^run: build.*\n(\t@.*\n)*\tbin/parley dev$`).Match(makefile) {
@@ -31,11 +36,12 @@ func TestReadmeTranscript(t *testing.T) {
 	w := newNewcomer(t)
 	linkID := regexp.MustCompile(`otl_[0-9A-Za-z]+`)
 	last := ""
-	for _, c := range readmeCommands(t, string(text)) {
+	for _, c := range consoleCommands(t, string(text)) {
 		command := c.command
 		if strings.Contains(command, "otl_…") {
 			command = strings.ReplaceAll(command, "otl_…", linkID.FindString(last))
 		}
+		w.follow(c.before)
 		out := w.types(command)
 		missing := c.missing(out)
 		isRead := strings.Contains(command, "/chat/detail")
@@ -50,10 +56,30 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 }
 
-// shown is a command of the README and what is shown of its output.
+// TestPagesTranscript types the console blocks of pages, one page after the other, beside a development server.
+func TestPagesTranscript(t *testing.T) {
+	w := newNewcomer(t)
+	w.types("make run")
+	w.at = w.terminals[1]
+	w.at.run("PATH=$PWD/bin:$PATH; . .parley/dev.env")
+	for _, page := range []string{"backups", "migrating", "privacy", "troubleshooting"} {
+		text, err := os.ReadFile("../../docs/" + page + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range consoleCommands(t, string(text)) {
+			command := strings.ReplaceAll(c.command, "/tmp/", w.dir+"/")
+			if out := w.at.run(command); c.missing(out) != "" {
+				t.Errorf("%s.md: $ %s\nprinted\n%s\nwhich lacks %q", page, command, out, c.missing(out))
+			}
+		}
+	}
+}
+
+// shown is a command of a page, the text before its block if it is the first one of it, and what is shown of its output.
 type shown struct {
-	command string
-	output  []string
+	before, command string
+	output          []string
 }
 
 // changing is what differs from run to run: the time of day, a message's progress, and how wide columns are.
@@ -75,16 +101,19 @@ func (s shown) missing(out string) string {
 	return ""
 }
 
-func readmeCommands(t *testing.T, text string) []shown {
+func consoleCommands(t *testing.T, text string) []shown {
 	t.Helper()
 	var commands []shown
-	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		continued := false
-		for line := range strings.SplitSeq(strings.TrimSuffix(block[1], "\n"), "\n") {
+	from := 0
+	for _, at := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatchIndex(text, -1) {
+		before, continued := text[from:at[0]], false
+		from = at[1]
+		for line := range strings.SplitSeq(strings.TrimSuffix(text[at[2]:at[3]], "\n"), "\n") {
 			command, isCommand := strings.CutPrefix(line, "$ ")
 			switch {
 			case isCommand:
-				commands = append(commands, shown{command: command})
+				commands = append(commands, shown{before: before, command: command})
+				before = ""
 			case len(commands) == 0:
 				t.Fatalf("a block begins with %q", line)
 			case continued:
@@ -96,19 +125,30 @@ func readmeCommands(t *testing.T, text string) []shown {
 			continued = strings.HasSuffix(line, `\`)
 		}
 	}
-	if len(commands) < 20 {
-		t.Fatalf("only %d commands were found: does the pattern still fit?", len(commands))
+	if len(commands) == 0 {
+		t.Fatal("no command was found: does the pattern still fit?")
 	}
 	return commands
 }
 
-// newcomer is a person with one terminal for commands and others for what keeps running.
+// newcomer is a person with two terminals.
 type newcomer struct {
+	t         *testing.T
+	dir       string
+	terminals [2]*terminal
+	at        *terminal // where the next command is typed
+}
+
+// terminal is a shell. One command may keep it until Ctrl-C.
+type terminal struct {
 	t     *testing.T
+	name  string
 	dir   string
+	group int // of the shell and what it starts
 	shell io.WriteCloser
 	lines chan string
 	ended int
+	busy  string // the command that keeps it
 }
 
 func newNewcomer(t *testing.T) *newcomer {
@@ -116,15 +156,13 @@ func newNewcomer(t *testing.T) *newcomer {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed: make deps installs it, or names its package")
 	}
-	w := &newcomer{t: t, dir: t.TempDir(), lines: make(chan string, 10_000)}
+	w := &newcomer{t: t, dir: t.TempDir()}
 	program, err := exec.LookPath("parley")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"bin", "path", "backups"} {
-		if err := os.Mkdir(filepath.Join(w.dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Mkdir(filepath.Join(w.dir, "bin"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.Symlink(program, filepath.Join(w.dir, "bin/parley")); err != nil {
 		t.Fatal(err)
@@ -132,99 +170,168 @@ func newNewcomer(t *testing.T) *newcomer {
 	if err := os.WriteFile(filepath.Join(w.dir, ".curlrc"), []byte("silent\nshow-error\n"), 0o600); err != nil { // no progress meter
 		t.Fatal(err)
 	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String() // in place of 127.0.0.1:7275, which may be in use
+	listener.Close()
+	for i, name := range []string{"first", "second"} {
+		w.terminals[i] = openTerminal(t, name, w.dir, address)
+	}
+	w.terminals[1].run("loopwa serve >wa.log 2>&1 &\nloopwa exists 6281211112222")
+	for _, one := range w.terminals {
+		one.run("export PARLEY_WHATSAPP_ENDPOINT=$(cat wa.endpoint) PARLEY_WHATSAPP_TRUST=$PWD/wa.trust")
+	}
+	w.at = w.terminals[0]
+	return w
+}
+
+func openTerminal(t *testing.T, name, dir, address string) *terminal {
+	t.Helper()
 	shell := exec.Command("sh")
-	shell.Dir = w.dir
-	shell.Env = append(os.Environ(), "HOME="+w.dir, "NO_COLOR=1", "PARLEY_LISTEN=127.0.0.1:0", "PATH="+filepath.Join(w.dir,
-		"path")+":"+os.Getenv("PATH"))
+	shell.Dir = dir
+	shell.Env = append(os.Environ(), "HOME="+dir, "NO_COLOR=1", "PARLEY_LISTEN="+address)
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	shell.Stdout, shell.Stderr = write, write
-	if w.shell, err = shell.StdinPipe(); err != nil {
+	s := &terminal{t: t, name: name, dir: dir, lines: make(chan string, 10_000)}
+	if s.shell, err = shell.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := shell.Start(); err != nil {
 		t.Fatal(err)
 	}
 	write.Close()
+	s.group = shell.Process.Pid
 	go func() { // ends when everything that the shell started has ended
-		defer close(w.lines)
+		defer close(s.lines)
 		for out := bufio.NewScanner(read); out.Scan(); {
-			w.lines <- out.Text()
+			s.lines <- out.Text()
 		}
 	}()
 	t.Cleanup(func() {
-		w.shell.Close()
-		syscall.Kill(-shell.Process.Pid, syscall.SIGTERM) // the shell and the servers that it started
+		s.shell.Close()
+		syscall.Kill(-s.group, syscall.SIGTERM) // the shell and the servers that it started
 		shell.Wait()
-		for range w.lines {
+		for range s.lines {
 		}
 	})
-	w.run("loopwa serve >wa.log 2>&1 &\nloopwa exists 6281211112222 && export PARLEY_WHATSAPP_ENDPOINT=$(cat wa.endpoint) " +
-		"PARLEY_WHATSAPP_TRUST=$PWD/wa.trust")
-	return w
+	s.run("trap : INT") // Ctrl-C is for the command, as in a shell at a terminal
+	return s
 }
 
-// types runs a command of the README. What keeps a terminal, needs a phone or leaves this directory is replaced by the
-// same without that.
+// follow does what the text before a block says: it goes to the terminal that the text names, and presses Ctrl-C there.
+func (w *newcomer) follow(text string) {
+	w.t.Helper()
+	for _, one := range w.terminals {
+		if strings.Contains(text, one.name+" terminal") {
+			w.at = one
+		}
+	}
+	if strings.Contains(text, "Ctrl-C") {
+		w.at.interrupt()
+	}
+}
+
+// types runs a command of the README. What needs a phone is done by one that is simulated.
 func (w *newcomer) types(command string) string {
 	w.t.Helper()
-	command = strings.NewReplacer("/usr/local/bin/", w.dir+"/path/", "/var/lib/parley", w.dir+"/data", "/var/backups/",
-		w.dir+"/backups/").Replace(command)
 	bare, _, _ := strings.Cut(command, "  #")
 	bare = strings.TrimSpace(bare)
 	switch {
 	case bare == "make run":
-		return w.run("bin/parley dev --no-open >dev.log 2>&1 &\nbin/parley health --ready --wait 3m")
-	case strings.HasPrefix(bare, "bin/parley listen "):
-		return w.run(bare + " --verbose >listen.log 2>&1 &\n" + `until grep -q "^Ready" listen.log; do sleep 0.1; done`)
-	case bare == "parley serve &":
-		return w.run("parley serve >serve.log 2>&1 &\nparley health --ready --wait 3m")
-	case strings.Contains(bare, "channel go-live "):
-		return w.run(bare + " --yes --json >steps.json &\nloopwa scan 6281211112222 steps.json && wait $! && tail -n 1 steps.json")
+		return w.at.keep("bin/parley dev --no-open >dev.log 2>&1", ".parley")
+	case bare == "bin/parley serve":
+		return w.at.keep(bare+" >serve.log 2>&1", "parley")
 	case strings.Contains(bare, "channel pair "):
-		return w.run(bare + " --json >steps.json &\nloopwa scan 6281211112222 steps.json && wait $! && tail -n 1 steps.json")
-	case strings.HasPrefix(bare, "bin/parley send demo 99912345670"): // fails on purpose
-		return w.run(command + "\n[ $? = 5 ]")
+		return w.at.run(bare + " --json >steps.json &\nloopwa scan 6281211112222 steps.json && wait $! && tail -n 1 steps.json")
 	}
-	return w.run(command)
+	return w.at.run(command)
+}
+
+// begin types lines of shell, and returns how the line begins that follows when they have ended.
+func (s *terminal) begin(lines string) (mark string) {
+	s.t.Helper()
+	if s.busy != "" {
+		s.t.Fatalf("$ %s\nis typed in the %s terminal, where this still runs: %s", lines, s.name, s.busy)
+	}
+	s.ended++
+	mark = fmt.Sprintf("=== %d ended with ", s.ended)
+	if _, err := fmt.Fprintf(s.shell, "%s\nstatus=$?; echo; echo \"%s$status\"\n", lines, mark); err != nil {
+		s.t.Fatal(err)
+	}
+	return mark
 }
 
 // run runs lines of shell and returns what they print. They must succeed.
-func (w *newcomer) run(lines string) string {
-	w.t.Helper()
-	w.ended++
-	mark := fmt.Sprintf("=== %d ended with ", w.ended)
-	if _, err := fmt.Fprintf(w.shell, "%s\nstatus=$?; echo; echo \"%s$status\"\n", lines, mark); err != nil {
-		w.t.Fatal(err)
+func (s *terminal) run(lines string) string {
+	s.t.Helper()
+	return s.await(lines, s.begin(lines))
+}
+
+// keep runs a server, whose output goes to a file, until Ctrl-C. It returns when the server is ready.
+func (s *terminal) keep(command, data string) string {
+	s.t.Helper()
+	s.begin(command)
+	ready := make(chan error, 1)
+	go func() {
+		health := exec.Command("parley", "health", "--ready", "--wait", readmeTimeout.String(), "--data", filepath.Join(s.dir, data))
+		ready <- health.Run()
+	}()
+	select {
+	case err := <-ready:
+		if err != nil {
+			s.t.Fatalf("$ %s\nis not ready: %v\n%s", command, err, s.logs())
+		}
+	case <-s.lines:
+		s.t.Fatalf("$ %s\nended by itself:\n%s", command, s.logs())
 	}
+	s.busy = command
+	return ""
+}
+
+// interrupt presses Ctrl-C, and waits until the command has ended.
+func (s *terminal) interrupt() {
+	s.t.Helper()
+	if s.busy == "" {
+		s.t.Fatalf("nothing runs in the %s terminal that Ctrl-C could stop", s.name)
+	}
+	syscall.Kill(-s.group, syscall.SIGINT)
+	s.await(s.busy, fmt.Sprintf("=== %d ended with ", s.ended))
+	s.busy = ""
+}
+
+func (s *terminal) await(lines, mark string) string {
+	s.t.Helper()
 	var out strings.Builder
 	for limit := time.After(readmeTimeout); ; {
 		select {
-		case line, open := <-w.lines:
+		case line, open := <-s.lines:
 			code, isEnd := strings.CutPrefix(line, mark)
 			switch {
 			case !open:
-				w.t.Fatalf("$ %s\nended the shell:\n%s", lines, out.String())
+				s.t.Fatalf("$ %s\nended the shell:\n%s", lines, out.String())
 			case isEnd && code != "0":
-				w.t.Fatalf("$ %s\nfailed with %s:\n%s\n%s", lines, code, out.String(), w.logs())
+				s.t.Fatalf("$ %s\nfailed with %s:\n%s\n%s", lines, code, out.String(), s.logs())
 			case isEnd:
 				return out.String()
 			}
 			out.WriteString(line + "\n")
 		case <-limit:
-			w.t.Fatalf("$ %s\ndoes not end:\n%s\n%s", lines, out.String(), w.logs())
+			s.t.Fatalf("$ %s\ndoes not end:\n%s\n%s", lines, out.String(), s.logs())
 		}
 	}
 }
 
 // logs are what the servers said.
-func (w *newcomer) logs() string {
+func (s *terminal) logs() string {
 	var all strings.Builder
-	for _, name := range []string{"dev.log", "serve.log", "listen.log", "wa.log", "steps.json"} {
-		text, _ := os.ReadFile(filepath.Join(w.dir, name)) // it may not have begun
+	for _, name := range []string{"dev.log", "serve.log", "wa.log", "steps.json"} {
+		text, _ := os.ReadFile(filepath.Join(s.dir, name)) // it may not have begun
 		fmt.Fprintf(&all, "%s:\n%s\n", name, text)
 	}
 	return all.String()
