@@ -209,7 +209,8 @@ func openTerminal(t *testing.T, name, dir, address string) *terminal {
 	s.group = shell.Process.Pid
 	go func() { // ends when everything that the shell started has ended
 		defer close(s.lines)
-		for out := bufio.NewScanner(read); out.Scan(); {
+		out := bufio.NewScanner(read)
+		for out.Buffer(nil, 1<<24); out.Scan(); { // the support bundle is one line
 			s.lines <- out.Text()
 		}
 	}()
