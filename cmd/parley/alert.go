@@ -25,9 +25,9 @@ func (c *cli) alert() *cobra.Command {
 			use: "list", short: "List alert rules and recent alerts", call: "GET alerts", print: one((*cli).showAlerts),
 		}, {
 			use: "create", short: "Create an alert rule",
-			long: `Create an alert rule. It notifies the address of --url with a signed request, or the number of --to with a message through
-the channel of --via. A cause is notified once, and once more when it is resolved. In quiet hours nothing is sent; what is
-still wrong when they end is sent then. With --url the secret that signs the requests is printed; it is shown only now.`,
+			long: `Create an alert rule. It notifies the address in --url with a signed request, or the number in --to with a message through
+the channel in --via: once when a problem begins, and once when it ends. During quiet hours it sends nothing; if the problem
+still exists when they end, it notifies you then. With --url, the command prints the secret that signs the requests, this once.`,
 			example: `  parley alert create --kind channel_logged_out --url https://ops.example.com/alerts
   parley alert create --kind failing_sends --share 30 --via toko --to +6281234567890 --quiet 22:00-07:00 --zone Asia/Jakarta`,
 			flags: []flag{
@@ -37,8 +37,8 @@ still wrong when they end is sent then. With --url the secret that signs the req
 				textFlag("url", "the address to notify"),
 				textFlag("via", "the channel that sends messages, by its code"),
 				textFlag("to", "the number that gets the messages").as("contact_id").by(readContact),
-				intFlag("share", 20, "of failing_sends: from this share on, in percent"),
-				intFlag("window", 15, "of failing_sends: over this many minutes").as("window_minutes"),
+				intFlag("share", 20, "for failing_sends: the share that raises the alert, in percent"),
+				intFlag("window", 15, "for failing_sends: over how many minutes").as("window_minutes"),
 				textFlag("quiet", "when nothing is sent, such as 22:00-07:00"),
 				{name: "zone", value: "UTC", usage: "the time zone of --quiet, such as Asia/Jakarta"},
 			},

@@ -15,13 +15,13 @@ func (c *cli) audit() *cobra.Command {
 		example: `  parley audit list
   parley audit list --object toko --since 7d`,
 		verbs: []verb{{
-			use: "list", short: "List acts of management, newest first",
-			long: `List acts of management of the last year, newest first: who did what to which object, and from which address.
-With --json also what changed, before and after.`,
+			use: "list", short: "List changes, newest first",
+			long: `List the changes of the last year, newest first: who did what to which object, and from which address. With --json,
+also show what changed, before and after.`,
 			example: `  parley audit list --action channel. --since 24h
   parley audit list --actor Ayu --limit 200 --json`,
 			flags: []flag{
-				textFlag("action", "only this action (channel.stop), or with a dot at the end all of a group (channel.)"),
+				textFlag("action", "only this action (channel.stop), or all of a group with a dot at the end (channel.)"),
 				textFlag("actor", "only by this token or session: its name or id"),
 				textFlag("object", "only to this object: a channel's code, or the id of a token, webhook, session or node"),
 				textFlag("since", "only since: a length of time ago (24h, 7d) or a time (2026-11-15, RFC 3339)").by(readPast),

@@ -111,18 +111,18 @@ func (c *cli) restore() *cobra.Command {
 	var before string
 	cmd := &cobra.Command{
 		Use:   "restore [FILE]",
-		Short: "Replace the data by a backup",
-		Long: `Replace the data by a backup. The server must not be running. The backup is checked first, and the present data
-is moved to a folder of the data directory. FILE may be - for stdin.
+		Short: "Replace the data with a backup",
+		Long: `Replace the data with a backup. The server must not be running. The backup is checked first, and the current data
+is moved to a folder in the data directory. FILE may be - for stdin.
 
-Console sessions, links to sign in and to pair, one-time codes, login links and requests with an Idempotency-Key
-that had no response yet are ended. Tokens revoked and signing secrets rotated since the backup stay revoked and
-rotated, tokens keep a lower role that they got since, and newer entries of the audit log are kept, as far as the
-present database can be read.
+A restore ends console sessions, sign-in and pairing links, one-time codes, login links, and requests with an
+Idempotency-Key that had no response yet. As far as the current database can be read, tokens revoked and signing
+secrets rotated since the backup stay so, tokens keep a lower role that they got since, and newer entries of the
+audit log are kept.
 
 With --database, do the same for a PostgreSQL database that you restored with pg_restore or other tools, before you
-start nodes on it. --before names the database that it replaces. If that is lost, --revoke-tokens revokes every token:
-nobody knows which ones were revoked since the backup.`,
+start nodes on it. --before names the database that it replaces. If that is lost, --revoke-tokens revokes every token,
+because nobody knows which ones were revoked since the backup.`,
 		Example: `  parley restore parley-2026-11-15.tar
   parley restore --database postgres://parley@db.example.com/restored --before postgres://parley@db.example.com/parley`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -295,8 +295,8 @@ func (c *cli) migrate() *cobra.Command {
 be running. A server migrates by itself when it starts.
 
 With --to, copy the data of the data directory into an empty PostgreSQL database, or back into an empty data directory
-with "--to file". Copy secret.key and the files of messages (media) yourself. The file that was copied is marked as
-moved: no server starts on it, until --reopen removes the mark.`,
+with "--to file". Copy secret.key and the files of messages (media) yourself. The copied file is marked as moved, so no
+server starts on it until --reopen removes the mark.`,
 		Example: `  parley migrate
   parley migrate --data /var/lib/parley --to 'postgres://parley@db.example.com/parley?sslmode=verify-full'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -26,7 +26,7 @@ func (c *cli) channel() *cobra.Command {
 		verbs: []verb{{
 			use: "create CODE", short: "Create a channel",
 			long: `Create a channel. A running server starts it at once. Without --network it is on the sandbox, with simulated
-phones. With --webhook, add a webhook for its events too, and print the webhook's id and secret.`,
+phones. --webhook also adds a webhook for its events, and prints the webhook's id and secret.`,
 			example: `  parley channel create toko --network whatsapp --name 'Toko Ayu' --webhook https://example.com/hook
   parley channel create shop --network cloud --phone-number-id 1065… --waba-id 1022… --access-token-file t.txt --app-secret-file s.txt`,
 			flags: append([]flag{
@@ -45,7 +45,7 @@ phones. With --webhook, add a webhook for its events too, and print the webhook'
 				return nil
 			},
 		}, {
-			use: "list", short: "List the channels", long: "List the channels, by code. Filters narrow the list together.",
+			use: "list", short: "List the channels", long: "List the channels, by code. Filters combine.",
 			example: `  parley channel list --status LOGGED_OUT
   parley channel list --label jakarta --search toko --json`,
 			flags: []flag{
@@ -81,7 +81,7 @@ phones. With --webhook, add a webhook for its events too, and print the webhook'
 				return t.requestAndPrint(ctx)
 			},
 		}, {
-			use: "deletions", short: "List the deletions of channels and how far they are",
+			use: "deletions", short: "List the deletions of channels and their progress",
 			long: "List the deletions of channels that are running or that finished in the last 7 days, and how many messages they removed.",
 			call: "GET deletions", print: rows("code,state,started,finished,removed,left,problem", deletionCells),
 		}, channelSet(show), channelAllow(show), channelCredentials(show), channelDelete()},

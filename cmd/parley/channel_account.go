@@ -90,8 +90,8 @@ func (c *cli) readAccount(ctx context.Context, cmd *cobra.Command, network strin
 func channelCredentials(show printer) verb {
 	return verb{
 		use: "credentials CODE", short: "Change the credentials of a channel on cloud",
-		long: `Change what a channel on WhatsApp's official API needs at Meta. Meta is asked about it first: nothing changes unless it
-works, and queued messages are sent with the new credentials.`,
+		long: `Change the credentials of a channel on WhatsApp's official API. Parley asks Meta first and changes nothing unless they
+work. Queued messages are sent with the new credentials.`,
 		example: `  parley channel credentials toko --access-token-file token.txt
   pass show meta/token | parley channel credentials toko --access-token-file -`,
 		flags: accountFlags, call: "PUT channels/*/credentials", live: true, hint: "saved", print: show,

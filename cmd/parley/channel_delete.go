@@ -17,10 +17,10 @@ func channelDelete() verb {
 		use: "delete CODE", short: "Delete a channel with its messages and tokens",
 		long: `Delete a channel with its messages, files, webhooks and tokens. The channel is gone at once, and a new one may have its
 code. A running server removes the messages in the background, also after a restart: --wait waits for that, and
-parley channel deletions shows how far it is. Without a running server the command removes everything itself.
+parley channel deletions shows the progress. Without a running server the command removes everything itself.
 
-The network need not be reachable. A phone lists a linked device until its owner removes it; parley channel logout
-before the deletion removes it.`,
+This works even if the network is unreachable. A phone lists the linked device until its owner removes it; to unlink it,
+run parley channel logout first.`,
 		example: `  parley channel delete toko
   parley channel delete toko --yes --wait`,
 		flags: []flag{boolFlag("wait", "wait until all its messages are removed")},

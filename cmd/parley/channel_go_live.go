@@ -18,8 +18,8 @@ func (c *cli) channelGoLive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "go-live CODE",
 		Short: "Move a sandbox channel to WhatsApp, and pair it",
-		Long: `Move a sandbox channel to WhatsApp: choose the contacts that it may write to, then link it to a phone like
-channel pair. Code, name, tokens, webhooks, secrets and settings stay. This cannot be undone. The server must
+		Long: `Move a sandbox channel to WhatsApp: choose the contacts that it may write to, then link it to a phone as
+channel pair does. Code, name, tokens, webhooks, secrets and settings stay. This cannot be undone. The server must
 be running.
 
 ` + helpText("risks.txt"),
@@ -39,7 +39,7 @@ be running.
 		},
 	}
 	cmd.Flags().StringSliceVar(&live.allow, "allow", nil, "the only numbers that it may write to, separated by commas")
-	cmd.Flags().BoolVar(&live.everybody, "everybody", false, "allow it to write to everybody")
+	cmd.Flags().BoolVar(&live.everybody, "everybody", false, "allow it to write to everyone")
 	cmd.Flags().BoolVar(&live.yes, "yes", false, "do not ask for confirmation")
 	cmd.MarkFlagsMutuallyExclusive("allow", "everybody")
 	flags.add(cmd.Flags())

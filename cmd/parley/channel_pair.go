@@ -52,8 +52,8 @@ func (c *cli) channelPair() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pair CODE",
 		Short: "Link a channel to an account, by QR code or by a code to type",
-		Long: `Link a channel to the account of a phone, which scans a QR code. With --code, a code is typed on the phone
-instead. With --json every step is one line of JSON. The server must be running.
+		Long: `Link a channel to the account of a phone, which scans a QR code. With --code, you type a code on the phone
+instead. With --json, every step is one line of JSON. The server must be running.
 
 ` + helpText("passkey.txt"),
 		Example: `  parley channel pair toko

@@ -76,7 +76,7 @@ func channelAllow(show printer) verb {
 --everybody removes the list.`,
 		example: `  parley channel allow toko +6281298765432 120363020000000001@g.us
   parley channel allow toko --everybody`,
-		flags: []flag{boolFlag("remove", "remove the numbers from the list"), boolFlag("everybody", "allow it to write to everybody")},
+		flags: []flag{boolFlag("remove", "remove the numbers from the list"), boolFlag("everybody", "allow it to write to everyone")},
 		args: func(cmd *cobra.Command, args []string) error {
 			given := cmd.Flags().Changed
 			switch {

@@ -26,10 +26,10 @@ func (c *cli) chat() *cobra.Command {
 	talk := &conversation{cli: c, history: 10, seen: map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "chat NUMBER|GROUP",
-		Short: "Talk to a contact or a group: print what arrives, send what is typed",
-		Long: `Talk to a contact or a group on this terminal: print the last messages and what arrives, and send each line that is typed.
-Ctrl-D ends it. Where stdin is not a terminal, its lines are sent, and the command ends after the last one;
-with --wait, when a message arrives after it, or after that time.`,
+		Short: "Talk to a contact or a group: print what arrives, send what you type",
+		Long: `Talk to a contact or a group in this terminal: print the last messages and what arrives, and send each line that you type.
+Ctrl-D ends it. If stdin is not a terminal, the command sends its lines and ends after the last one or, with --wait, when
+a message arrives after it or the time is over.`,
 		Example: `  parley chat +6281234567890 --channel toko
   echo 'Are you there?' | parley chat +6281234567890 --wait 1m`,
 		RunE: func(cmd *cobra.Command, args []string) error {

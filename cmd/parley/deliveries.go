@@ -30,7 +30,7 @@ func (c *cli) deliveries() *cobra.Command {
 			use: "show ID", short: "Show a delivery, with its attempts and its body",
 			call: "GET deliveries/*", print: one((*cli).showDelivery),
 		}, {
-			use: "retry [ID…]", short: "Try waiting deliveries now, whatever their schedule",
+			use: "retry [ID…]", short: "Retry waiting deliveries now, whatever their schedule",
 			long: `Try waiting deliveries now, whatever their schedule. Select them by their ids, or with --webhook all that wait for
 a webhook. The server must be running.`,
 			example: `  parley deliveries retry dlv_1a1dde3453748854
@@ -45,7 +45,7 @@ a webhook. The server must be running.`,
   parley deliveries replay --failed --since 24h`,
 			flags: deliveryFlags(), check: checkFailed, call: "POST deliveries/replay", run: replayDeliveries,
 		}, {
-			use: "export", short: "Export deliveries as CSV or JSON lines",
+			use: "export", short: "Export deliveries as CSV or JSON Lines",
 			long: `Export all deliveries that the filters select, newest first, as CSV or as JSON lines. The server must be running. In CSV a
 cell that begins with =, +, -, @, a tab or a line break has an apostrophe before it, because spreadsheet programs would run
 it as a formula. Each export is in the audit log.`,

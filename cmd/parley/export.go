@@ -14,7 +14,7 @@ import (
 // exportFlags say how and where an export is written.
 func exportFlags() []flag {
 	return []flag{
-		{name: "format", value: "csv", usage: "csv, or jsonl: one JSON object in each line"},
+		{name: "format", value: "csv", usage: "csv, or jsonl: one JSON object per line"},
 		{name: "output", short: "o", value: "-", usage: "the FILE to write; -: stdout"},
 		boolFlag("force", "overwrite an existing file"),
 	}

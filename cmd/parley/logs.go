@@ -23,9 +23,9 @@ func (c *cli) logs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [CODE]",
 		Short: "Show what happened on a channel: messages, statuses, connections, logins",
-		Long: `Show the last events of a channel, oldest first; without a code those of all channels of the token. With --follow,
-continue with what happens next: after a lost connection it resumes where it stopped. The texts of messages are
-shown only with --text. The log of the server itself is on its stderr.`,
+		Long: `Show the last events of a channel, oldest first; without a code, those of all channels of the token. --follow continues
+with what happens next, and resumes where it stopped after a lost connection. Message texts are shown only with --text.
+The server's own log is on its stderr.`,
 		Example: `  parley logs toko --follow
   parley logs --since 1h --events message.status,channel.status`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

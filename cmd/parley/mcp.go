@@ -14,9 +14,9 @@ func (c *cli) mcp() *cobra.Command {
 	var allowSend bool
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve a language model over stdio, by the Model Context Protocol",
-		Long: `Serve a language model over stdin and stdout, by the Model Context Protocol (MCP): a client such as an editor or a
-desktop assistant starts this command. The model can list and read chats, search messages, see the health of
+		Short: "Serve a language model over stdio with the Model Context Protocol",
+		Long: `Serve a language model over stdin and stdout with the Model Context Protocol (MCP). A client, such as an editor or a
+desktop assistant, starts this command. The model can list and read chats, search messages, see the health of
 channels and wait for a reply. It can send only with --allow-send, or on a sandbox channel of a development
 server, where nothing leaves this machine. With an admin token it reads all channels and never sends.`,
 		Example: `  parley mcp --profile toko

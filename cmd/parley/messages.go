@@ -42,8 +42,8 @@ func (c *cli) messages() *cobra.Command {
   parley messages show true_6281234567890@c.us_3EB0A1C4F29D77E01B5C42`,
 		verbs: []verb{{
 			use: "list", short: "List messages, newest first",
-			long: `List messages, newest first: with an admin token those of all channels, else those of the token's channel. Filters
-narrow the list together. The text of one-time codes is hidden.`,
+			long: `List messages, newest first: with an admin token those of all channels, otherwise those of the token's channel.
+Filters combine. The text of one-time codes is hidden.`,
 			example: `  parley messages list --contact +6281234567890
   parley messages list --direction in --since 1h --text 'refund' --json`,
 			flags: messageFlags(), limit: 50,
@@ -82,10 +82,10 @@ narrow the list together. The text of one-time codes is hidden.`,
 		}},
 	})
 	group.AddCommand(c.command(&resource{on: c.onServer}, verb{
-		use: "export", short: "Export messages as CSV or JSON lines",
-		long: `Export all messages that the filters select, newest first, as CSV or as JSON lines. It needs an admin token and a running
-server. The text of one-time codes is never exported. In CSV a cell that begins with =, +, -, @, a tab or a line break has an
-apostrophe before it, because spreadsheet programs would run it as a formula. Each export is in the audit log.`,
+		use: "export", short: "Export messages as CSV or JSON Lines",
+		long: `Export every matching message, newest first, as CSV or JSON Lines. This needs an admin token and a running server. The text
+of one-time codes is never exported. In CSV, a cell that begins with =, +, -, @, a tab or a line break gets an apostrophe in
+front, because spreadsheets would run it as a formula. The audit log records each export.`,
 		example: `  parley messages export --since 7d > messages.csv
   parley messages export --channel toko --status FAILED --format jsonl -o failed.jsonl`,
 		flags: append(messageFlags(), exportFlags()...),

@@ -19,8 +19,8 @@ func (c *cli) node() *cobra.Command {
 		verbs: []verb{{
 			use: "list", short: "List the nodes that share the database",
 			long: `List the nodes that share the PostgreSQL database of the running server: where other nodes reach them, how many of
-the 128 shards they serve, and when they renewed their membership last. A server whose database is a file is not
-a node: the list is empty.`,
+the 128 shards they serve, and when they last renewed their membership. A server whose database is a file is not
+a node, so the list is empty.`,
 			call: "GET nodes", print: rows("id,url,version,state,shards,started,renewed", nodeCells),
 			run: func(ctx context.Context, t *task) error {
 				r, err := t.request(ctx)
@@ -31,8 +31,8 @@ a node: the list is empty.`,
 			},
 		}, {
 			use: "drain [ID]", short: "Make a node hand its channels over to other nodes",
-			long: `Make a node hand its channels over to other nodes, before you stop it. It gets no others until it is started again.
-Without an ID it is the node of this data directory. A node also does this by itself when it gets SIGTERM. The
+			long: `Make a node hand its channels over to other nodes, before you stop it. It gets no others until you start it again.
+Without an ID, this is the node of this data directory. A node also does this by itself on SIGTERM. The
 last node that serves channels cannot be drained.`,
 			example: `  parley node drain 7
   parley node list --json | jq -r '.[] | select(.version == "0.2.0") | .id' | xargs -n1 parley node drain`,

@@ -23,9 +23,9 @@ func (c *cli) open() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open [LINK]",
 		Short: "Open the console, signed in",
-		Long: `Create a link that signs in to the console, print it and, at a terminal, open it in a browser. The link works
-once, for 15 minutes. It signs in as owner, with full access, unless --role names less. It leads to --url, else
-to the server's public address, else to this machine. With a LINK, such as the login link of a sandbox channel, open that instead.`,
+		Long: `Create a link that signs in to the console, print it and, at a terminal, open it in a browser. The link works once,
+within 15 minutes. It signs in as owner, with full access, unless --role names a lesser role. It leads to --url, or else
+to the server's public address, or else to this machine. With a LINK, such as the login link of a sandbox channel, open that.`,
 		Example: `  parley open --role support --name Ayu --print
   parley open --url https://chat.example.com --print`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -145,14 +145,14 @@ func (c *cli) login() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login [URL]",
 		Short: "Sign in to a server, so that other commands need neither --url nor a token",
-		Long: `Sign in to a server. The token is asked for, or read from stdin where that is not a terminal, and checked. It is
-stored in profiles.json in your configuration directory, which only you can read, and is never printed.
+		Long: `Sign in to a server. The command asks for the token, or reads it from stdin if that is not a terminal, and checks it. It
+stores the token in profiles.json in your configuration directory, which only you can read, and never prints it.
 
-A profile has a server and up to two tokens: one of a channel or a Global one for messages, and an admin token
-to manage the server. Sign in twice to have both. Without a URL, the one of the profile is used again.
+A profile has a server and up to two tokens: a channel or Global token for messages, and an admin token to manage the
+server. Sign in twice to have both. Without a URL, the profile's server is used again.
 
-The profile of the last login is used where no other server is named, and no data directory is given or found
-here. --profile or PARLEY_PROFILE select another. Flags and PARLEY_… win over a profile.`,
+Commands use the profile of the last login, unless you name another server or a data directory, or one is found here.
+--profile or PARLEY_PROFILE select another profile. Flags and PARLEY_… take precedence over a profile.`,
 		Example: `  parley login https://chat.example.com
   parley login https://chat.example.com --profile staging < token.txt`,
 		PersistentPreRunE: c.loadPlain,
@@ -350,7 +350,7 @@ func (c *cli) logout() *cobra.Command {
 		Use:   "logout",
 		Short: "Remove the tokens of a profile from this machine",
 		Long: `Remove a profile with its tokens from this machine: that of the last login, or the one that --profile names. The
-tokens stay valid on the server until they are revoked there with: parley token revoke.`,
+tokens stay valid on the server until you revoke them there with: parley token revoke.`,
 		Example: `  parley logout
   parley logout --profile staging`,
 		PersistentPreRunE: c.loadPlain,

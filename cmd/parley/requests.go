@@ -22,14 +22,14 @@ const followEvery = time.Second
 func (c *cli) requests() *cobra.Command {
 	return c.command(&resource{kind: "channel", id: "toko"}, verb{
 		use: "requests CODE", short: "Show the latest API requests for a channel",
-		long: `Show the latest API requests for a channel, oldest first. The server stores at least the last 1,000 of each channel: their
-method, path, status, error code, duration, request id, idempotency key and the id of the token. It stores no bodies, no query
-strings and no tokens. With --follow, continue with what comes next. Filters narrow the list together.`,
+		long: `Show the latest API requests for a channel, oldest first. The server keeps at least the last 1,000 per channel: their
+method, path, status, error code, duration, request id, idempotency key and token id. It stores no bodies, no query
+strings and no tokens. With --follow, continue with what comes next. Filters combine.`,
 		example: `  parley requests toko --status 4xx --follow
   parley requests toko --id req_4b1f0c2a9d8e7f6051423344 --json`,
 		flags: []flag{
-			textFlag("status", "only with this HTTP status (404), or with one of a class (4xx)").by(readLower),
-			textFlag("code", "only with this code of the error, such as invalid"),
+			textFlag("status", "only with this HTTP status (404) or class (4xx)").by(readLower),
+			textFlag("code", "only with this error code, such as invalid"),
 			textFlag("method", "only with this method, such as POST").by(readUpper),
 			textFlag("path", "only with this text in the path"),
 			textFlag("id", "only the request with this id (X-Request-Id)").as("request_id"),

@@ -15,7 +15,7 @@ func newRoot(c *cli) *cobra.Command {
 	printVersion := false
 	root := &cobra.Command{
 		Use:   "parley",
-		Short: "A chat messaging gateway",
+		Short: "A self-hosted WhatsApp gateway",
 		Example: `  parley dev                                    a sandbox to try it
   parley serve --data /var/lib/parley           the gateway itself`,
 		SilenceErrors: true,

@@ -99,9 +99,9 @@ var settingTable = []setting{
 	{key: keyDatabase, about: "the address of a PostgreSQL database, which several nodes may share: " +
 		"postgres://user@host/name?sslmode=verify-full (default: a file in the data directory)", secret: true},
 	{key: keySecretKey, about: "the file with the key that all nodes share (default: secret.key in the data directory)"},
-	{key: keyNodeListen, about: "the address for requests of other nodes: 10.0.0.11:7276 (default: on this machine only)"},
+	{key: keyNodeListen, about: "the address for requests from other nodes: 10.0.0.11:7276 (default: only on this machine)"},
 	{key: keyNodeURL, about: "how other nodes reach this one: https://node1.internal:7276 (default: from --node-listen)"},
-	{key: keyNodeInsecure, kind: onOff, fallback: "false", about: "requests between nodes are plain http, because something else encrypts " +
+	{key: keyNodeInsecure, kind: onOff, fallback: "false", about: "nodes call each other over plain http, because something else encrypts " +
 		"their network"},
 	{key: keyListen, fallback: "127.0.0.1:7275", about: "the address to listen on"},
 	{key: keyPublicURL, about: "the server's public address, for links: https://chat.example.com"},
@@ -115,10 +115,10 @@ var settingTable = []setting{
 	{key: keyMedia, kind: oneNumber, fallback: "200", about: "maximum MiB of files fetched per minute for a token (0: unlimited)"},
 	{key: keyPerDay, kind: oneNumber, fallback: "10240", about: "maximum MiB of files that a channel stores within 24 hours " +
 		"(0: unlimited)"},
-	{key: keyInContact, kind: oneNumber, fallback: "100", about: "maximum MiB of files that come in within 24 hours from a contact " +
-		"that never got a message from the channel (0: unlimited)"},
-	{key: keyInChannel, kind: oneNumber, fallback: "1024", about: "the same from all such contacts of a channel (0: unlimited)"},
-	{key: keyMinFree, kind: oneNumber, fallback: "1024", about: "no file is stored while its disk has fewer MiB free (0: no limit; " +
+	{key: keyInContact, kind: oneNumber, fallback: "100", about: "maximum MiB of files received within 24 hours from a contact " +
+		"to which the channel has never written (0: unlimited)"},
+	{key: keyInChannel, kind: oneNumber, fallback: "1024", about: "the same for all such contacts of a channel together (0: unlimited)"},
+	{key: keyMinFree, kind: oneNumber, fallback: "1024", about: "store no file while the disk has fewer MiB free (0: no limit; " +
 		"not for a bucket)"},
 	{key: keyFiles, about: "where files of messages are stored: a directory, or s3://bucket/prefix " +
 		"(default: media in the data directory)"},
@@ -135,7 +135,7 @@ var settingTable = []setting{
 	{key: keyTLSKey, about: "the certificate's key file"},
 	{key: keyLogLevel, fallback: "info", about: "debug, info, warn or error"},
 	{key: keyLogFormat, fallback: "auto", about: "text, json or auto: text on a terminal"},
-	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "serve /metrics to everybody, not only to this machine and to admin tokens"},
+	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "serve /metrics to everyone, not only to this machine and admin tokens"},
 	{key: keyMCPSend, kind: onOff, fallback: "false", about: "let language models that connect to /mcp send messages, not only read"},
 	{key: keyEventLife, fallback: "720h", about: "how long events are stored, at least 4d; " +
 		"longer while an enabled webhook or a waiting delivery needs them"},
@@ -143,14 +143,14 @@ var settingTable = []setting{
 		"while some are needed after their retention; then the oldest are removed"},
 	{key: keyOTPLife, fallback: "24h", about: "how long finished one-time codes and login links are stored"},
 	{key: keyReaders, kind: oneNumber, fallback: "4", about: "connections for reading the database; on PostgreSQL a node has 15 more"},
-	{key: keyDeliveries, kind: oneNumber, fallback: "64", about: "attempts at webhooks and callbacks at the same time"},
-	{key: keyConnections, kind: oneNumber, fallback: "10000", about: "maximum connections of clients; " +
+	{key: keyDeliveries, kind: oneNumber, fallback: "64", about: "concurrent attempts at webhooks and callbacks"},
+	{key: keyConnections, kind: oneNumber, fallback: "10000", about: "maximum client connections; " +
 		"fewer by default if the process may open few files"},
-	{key: keyDials, kind: oneNumber, fallback: "8", about: "connections to WhatsApp that are made at the same time"},
+	{key: keyDials, kind: oneNumber, fallback: "8", about: "connections to WhatsApp made at the same time"},
 	{key: keyKeepBackups, kind: oneNumber, fallback: "3", about: "how many of its own backups the server keeps in its data directory " +
 		"(0: all)"},
-	{key: keyVersion, fallback: "auto", about: "the version of WhatsApp Web that the server says it is: 2.3000.1045649367, built-in, " +
-		"or auto: built-in, and the current one of web.whatsapp.com once WhatsApp refuses that"},
+	{key: keyVersion, fallback: "auto", about: "the version of WhatsApp Web that the server presents: 2.3000.1045649367, built-in, " +
+		"or auto (built-in, and the current one of web.whatsapp.com once WhatsApp refuses that)"},
 	{key: keyEndpoint, about: "the address of a test server for WhatsApp's protocol on this machine", hidden: true},
 	{key: keyTrust, about: "file with the test server's public key", hidden: true},
 	{key: keyNoOpen, kind: onOff, fallback: "false", about: "do not open a browser"},
@@ -159,7 +159,7 @@ var settingTable = []setting{
 		"if the data directory is accessible)", secret: true},
 	{key: keyAdminToken, about: "the admin token for the server (default: the one in dev.env, or a temporary one, " +
 		"if the data directory is accessible)", secret: true},
-	{key: keyProfile, about: "the login to use: see parley login (default: the last one, where no server or data directory is given)"},
+	{key: keyProfile, about: "the login to use: see parley login (default: the last one, if no server or data directory is named)"},
 }
 
 func (s setting) flag() string {
