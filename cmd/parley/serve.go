@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -236,7 +237,7 @@ browser.`,
 			}
 			cfg.Dev = true
 			if c.errTerminal && !c.quiet {
-				cfg.Screen = c.err
+				cfg.Screen, cfg.Program = c.err, os.Args[0]
 				if !c.set.on(keyNoOpen) {
 					cfg.Open = c.openBrowser
 				}

@@ -51,7 +51,7 @@ func (s *screen) banner(t *testing.T) string {
 // TestBannerIsTrueAfterGoLive: a development server whose demo channel is on WhatsApp is not called a sandbox, and
 // its banner has no example that would write to a stranger.
 func TestBannerIsTrueAfterGoLive(t *testing.T) {
-	cfg := Config{DataDir: Dir(t.TempDir()), Dev: true, Version: "devel"}
+	cfg := Config{DataDir: Dir(t.TempDir()), Dev: true, Version: "devel", Program: "bin/parley"}
 	shown := new(screen)
 	cfg.Screen = shown
 	r := start(t, cfg)
@@ -84,7 +84,8 @@ func TestBannerIsTrueAfterGoLive(t *testing.T) {
 	cfg.Screen = shown
 	start(t, cfg)
 	text := shown.banner(t)
-	for _, part := range []string{"LIVE · real phones on demo", "on whatsapp", "parley channel create try"} {
+	for _, part := range []string{"LIVE · real phones on demo", "on whatsapp", ": bin/parley channel create try", "`bin/parley --help`",
+		"; a new one: bin/parley open)"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}

@@ -69,6 +69,7 @@ type Config struct {
 
 	Dev          bool                  // a sandbox for development: a demo channel, tokens for it, loopback allowed
 	Version      string                // what the program calls itself
+	Program      string                // how its user calls it, for the banner; empty: parley
 	SettingsFrom *doctor.Settings      // counts the origins of the settings; nil: unknown
 	Settings     []diagnostics.Setting // with secrets masked, for the support bundle
 	Log          *slog.Logger          // for operators; nil: no log

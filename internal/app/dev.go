@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,7 +172,7 @@ func (s *server) banner(ctx context.Context) string {
 	line("Allowed   addresses of this machine (loopback), in webhooks and alerts and in what callers name: `parley serve` allows none")
 	b.WriteString("\n")
 	if to == "" { // the demo channel is live: an example would reach a real phone
-		line("For simulated phones, create another channel: parley channel create try")
+		line("For simulated phones, create another channel: %s channel create try", s.calledAs())
 		line("Then load the tokens: . %s", env)
 	} else {
 		line("Now send something. In another terminal:")
@@ -182,7 +183,7 @@ func (s *server) banner(ctx context.Context) string {
 		line(`    -d '{"contact_id":"%s","message":"Halo dari parley 👋"}'`, to)
 	}
 	b.WriteString("\n")
-	line("Ctrl-C stops. `parley --help` shows the rest.")
+	line("Ctrl-C stops. `%s --help` shows the rest.", s.calledAs())
 	b.WriteString("\n")
 	return b.String()
 }
@@ -193,14 +194,16 @@ func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
 	switch {
 	case err != nil:
 		s.log.Warn("no link to the console could be made", "error", err)
-		line("Console   %s   sign in with: parley open", s.address())
+		line("Console   %s   sign in with: %s open", s.address(), s.calledAs())
 	case s.cfg.Open != nil && s.cfg.Open(link):
 		line("Console   %-30s opened in your browser, signed in", s.address())
 	default:
 		line("Console   %s", link)
-		line("          (the link works once, for %d minutes; a new one: parley open)", int(console.LinkLife.Minutes()))
+		line("          (the link works once, for %d minutes; a new one: %s open)", int(console.LinkLife.Minutes()), s.calledAs())
 	}
 }
+
+func (s *server) calledAs() string { return cmp.Or(s.cfg.Program, "parley") }
 
 func (s *server) liveChannels() (codes []string) {
 	for _, c := range s.gateway.List().Live {
