@@ -2,7 +2,9 @@ package browsertest
 
 import (
 	"context"
+	"database/sql"
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"parley/internal/app"
 	"parley/internal/parleytest"
 	"parley/internal/store"
+	_ "parley/internal/store/storetest" // the driver "sqlite"
 )
 
 // screenshots is a directory into which a picture of every page is written, in one size and theme.
@@ -23,7 +26,7 @@ var screenshots = flag.String("screenshots", "", "write a picture of every page 
 
 // everyPage lists the pages by what their pictures are called. {message} is the id of a message.
 var everyPage = []struct{ name, path string }{
-	{"overview", "/"},
+	{"overview", "/?span=7d"},
 	{"channels", "/channels"},
 	{"channel", "/channels/demo"},
 	{"requests", "/channels/demo/requests"},
@@ -102,7 +105,7 @@ func (c *console) on(s screen) *tab {
 	return p
 }
 
-// past is a change that gives the demo channel a day behind it, as one has that was not made for a test.
+// past is a change that gives the demo channel a week behind it, as one has that was not made for a test.
 func past(t *testing.T) func(*app.Config) {
 	return func(config *app.Config) {
 		c := &console{Env: &parleytest.Env{Data: config.DataDir}, t: t}
@@ -113,6 +116,7 @@ func past(t *testing.T) func(*app.Config) {
 			}
 			return data.Store.Tx(ctx, func(tx *store.Tx) error { return addPast(ctx, tx) })
 		})
+		addWeek(t, config.DataDir.Database())
 	}
 }
 
@@ -138,6 +142,63 @@ func addPast(ctx context.Context, tx *store.Tx) error {
 		was = past.status
 	}
 	return nil
+}
+
+// addWeek counts a week of a shop in Jakarta, with its nights and its weekend, for the charts.
+func addWeek(t *testing.T, path string) {
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	byHour := []int{0, 0, 0, 0, 0, 1, 3, 8, 19, 28, 33, 30, 24, 27, 31, 29, 26, 24, 27, 25, 17, 9, 4, 1}
+	random := rand.New(rand.NewPCG(7, 7)) // the same pictures each time
+	at := time.Now().Add(-7 * 24 * time.Hour).Truncate(10 * time.Minute)
+	for ; time.Until(at) < -10*time.Minute; at = at.Add(10 * time.Minute) {
+		there := at.UTC().Add(7 * time.Hour)
+		sent := byHour[there.Hour()] * (7 + random.IntN(5)) / 24
+		if there.Weekday() == time.Sunday {
+			sent /= 3
+		}
+		counts := map[store.Counter]int{store.CountSent: sent, store.CountReceived: sent * 3 / 5, store.CountCodes: sent / 6,
+			store.CountCodesDelivered: sent / 6, store.CountApproved: sent / 7}
+		hooks := map[store.Counter]int{store.CountWebhookDone: 3 * sent, store.CountAttemptFailed: random.IntN(40) / 38}
+		for range sent {
+			took := 600*time.Millisecond + time.Duration(random.IntN(1900))*time.Millisecond
+			counts[store.CountToSent.Bucket(took)]++
+			hooks[store.CountWebhookTook.Bucket(time.Duration(20*random.ExpFloat64())*time.Millisecond)] += 3
+			if random.IntN(200) == 0 {
+				counts[store.CountFailed]++
+				counts[store.CountFailedFor(parley.NotOnNetwork)]++
+				continue
+			}
+			if random.IntN(25) > 0 {
+				counts[store.CountDelivered]++
+				counts[store.CountToDelivered.Bucket(took+time.Duration(900*random.ExpFloat64())*time.Millisecond)]++
+				counts[store.CountRead] += min(1, random.IntN(5))
+			}
+		}
+		for webhook, counts := range map[string]map[store.Counter]int{"": counts, "whk_past": hooks} {
+			for what, n := range counts {
+				for table, step := range map[string]int64{"minute": 60, "hour": 3600} {
+					_, err := tx.Exec(`INSERT INTO counter_`+table+` SELECT number, $1, $2, $3, $4
+						FROM (SELECT 0 AS number UNION SELECT id FROM channel) WHERE $4 > 0 ON CONFLICT DO UPDATE SET n = n + excluded.n`,
+						at.Unix()/step, string(what), webhook, n)
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // try opens a page and holds it to what is true of all.
