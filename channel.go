@@ -123,9 +123,31 @@ type ChannelSettings struct {
 	ClockAhead Duration `json:"clock_ahead,omitzero"`
 	// Cloud are settings of a channel on the official network; nil: the defaults.
 	Cloud *CloudSettings `json:"cloud,omitempty"`
+	// OptOut is how contacts ask the channel not to write to them; nil: they cannot.
+	OptOut *OptOut `json:"opt_out,omitempty"`
 	// ArchiveOf is the channel whose sandbox history this one holds since that channel went live. An archive never runs.
 	// Empty: it is not an archive.
 	ArchiveOf ChannelCode `json:"archive_of,omitempty"`
+}
+
+// OptOut is how contacts ask a channel not to write to them any more.
+type OptOut struct {
+	Words []string `json:"words"`           // each is a whole text, in upper or lower case
+	Reply string   `json:"reply,omitempty"` // to such a text; empty: none
+}
+
+// OptInWord is the text with which a contact asks for messages again.
+const OptInWord = "START"
+
+// Asked reports whether a contact asks for no more messages (out), or for messages again.
+func (o *OptOut) Asked(c Content) (out, asked bool) {
+	text, isText := c.(Text)
+	if o == nil || !isText {
+		return false, false
+	}
+	body := strings.TrimSpace(text.Body)
+	out = slices.ContainsFunc(o.Words, func(word string) bool { return strings.EqualFold(word, body) })
+	return out, out || strings.EqualFold(body, OptInWord)
 }
 
 // CloudSettings are those of a channel on the official network. Zero values are the defaults.

@@ -73,11 +73,13 @@ const (
 	MessageEdited        EventType = "message.edited"        // the text of a message was changed
 	MessageSentOnPhone   EventType = "message.sent_on_phone" // the owner of the account wrote it on another device
 	ChannelRestricted    EventType = "channel.restricted"    // the network restricts the account, or does not any more
+	ContactOptedOut      EventType = "contact.opted_out"     // a contact wants no more messages
+	ContactOptedIn       EventType = "contact.opted_in"      // it wants messages again
 )
 
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
 	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap,
-	GroupChanged, MessageEdited, ChannelRestricted, MessageSentOnPhone}
+	GroupChanged, MessageEdited, ChannelRestricted, MessageSentOnPhone, ContactOptedOut, ContactOptedIn}
 
 func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))
@@ -184,6 +186,19 @@ func NewRestrictionEvent(c Channel, at time.Time) *Event {
 		d.Until = Stamp(c.RestrictedUntil)
 	}
 	return &Event{Type: ChannelRestricted, Channel: c.Code, At: at, Data: eventData(d)}
+}
+
+// NewOptOutEvent is the event of a contact that wants no more messages of a channel, or wants them again. The source is "contact" or "api".
+func NewOptOutEvent(channel ChannelCode, contact ContactID, out bool, source string, at time.Time) *Event {
+	type data struct {
+		ContactID ContactID `json:"contact_id"`
+		Source    string    `json:"source"`
+	}
+	kind := ContactOptedIn
+	if out {
+		kind = ContactOptedOut
+	}
+	return &Event{Type: kind, Channel: channel, At: at, Chat: contact, Data: eventData(data{contact, source})}
 }
 
 func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {

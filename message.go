@@ -81,13 +81,12 @@ type Priority int
 const (
 	PriorityNormal   Priority = 0
 	PriorityStranger Priority = 1 // a one-time code for a contact that the channel does not know
-	PriorityKnown    Priority = 2 // a one-time code for a known contact, or the reply to a login link
+	PriorityKnown    Priority = 2 // a one-time code for a known contact, or the reply to a login link or to an opt-out
 )
 
 // Priorities is how many there are.
 const Priorities = 3
 
-// Failure says why a message was not sent.
 // Waiting is why a message has not been sent yet.
 type Waiting struct {
 	Reason WaitingReason
@@ -102,6 +101,7 @@ const (
 	WaitsForConnection  WaitingReason = "not_connected"
 )
 
+// Failure says why a message was not sent.
 type Failure struct {
 	Code    FailureCode
 	Message string    // a sentence
@@ -121,6 +121,7 @@ const (
 	// AccountChanged: the channel was paired with another account than the one it was accepted for.
 	AccountChanged FailureCode = "account_changed"
 	Unsupported    FailureCode = "unsupported" // the network has no such thing
+	OptedOut       FailureCode = "opted_out"   // the contact asked for no more messages
 
 	// Those of the official network.
 	OutsideWindow   FailureCode = "outside_window"  // the contact has not written for a day: only templates are allowed

@@ -173,12 +173,16 @@ func (c *cli) showChannel(ch *wire.Channel) string {
 		}
 		allowed = strings.Join(numbers, ", ")
 	}
+	optOut := "off"
+	if o := ch.Settings.OptOut; o != nil {
+		optOut = strings.Join(o.Words, ", ")
+	}
 	return pairs(append([]string{
 		"code", string(ch.Code), "name", ch.Name, "network", string(ch.Network), "number", ch.Number,
 		"labels", strings.Join(ch.Labels, ", "), "enabled", fmt.Sprint(ch.Enabled), "status", string(ch.Status), "reason", ch.Reason,
 		"since", when(ch.Since.Time), "created", when(ch.CreatedAt.Time),
 		"pace", showPace(ch), "ttl", parley.Duration(ch.Settings.MessageTTL()).String(),
-		"retention", retention, "writes to", allowed,
+		"retention", retention, "writes to", allowed, "opt-out", optOut,
 	}, runningPairs(ch, time.Now())...)...)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -19,6 +20,8 @@ func channelSet(show printer) verb {
 			textFlag("pace", "minimum time between two sends, for example 2s; 0: none; default: the default of its network"),
 			textFlag("ttl", "how long a message may wait to be sent, for example 24h"),
 			textFlag("retention", "how long message text is stored, for example 30d; 0: not at all; forever: no limit"),
+			textFlag("opt-out", "the words with which contacts opt out, separated by commas, for example STOP; off: none"),
+			textFlag("opt-out-reply", "what a contact who opts out is sent; empty: nothing"),
 		},
 		call: "PATCH channels/*", hint: "saved", print: show,
 		run: func(ctx context.Context, t *task) error {
@@ -35,10 +38,11 @@ func channelSet(show printer) verb {
 				}
 				t.fields.pop(flag)
 			}
+			words, reply := t.fields.pop("opt_out"), t.fields.pop("opt_out_reply")
 			switch {
-			case len(settings) > 0:
+			case len(settings) > 0 || given("opt-out") || given("opt-out-reply"):
 			case len(t.fields) == 0:
-				return fail(exitUsage, "nothing to change. Give --name, --add-label, --remove-label, --pace, --ttl or --retention")
+				return fail(exitUsage, "nothing to change. Give at least one flag. See: parley channel set --help")
 			default:
 				return t.requestAndPrint(ctx)
 			}
@@ -48,10 +52,39 @@ func channelSet(show printer) verb {
 						delete(now, name)
 					}
 				}
-				return nil
+				return setOptOut(now, words, reply, given("opt-out-reply"))
 			})
 		},
 	}
+}
+
+// setOptOut changes how contacts opt out, in the settings of a channel. What was not given stays as it is.
+func setOptOut(settings fields, words, reply any, isReply bool) error {
+	optOut, _ := settings["opt_out"].(map[string]any)
+	switch words {
+	case nil:
+	case "off":
+		delete(settings, "opt_out")
+		return nil
+	default:
+		if optOut == nil {
+			optOut = map[string]any{}
+		}
+		optOut["words"] = strings.Split(words.(string), ",")
+	}
+	switch {
+	case !isReply:
+	case optOut == nil:
+		return fail(exitUsage, "--opt-out-reply needs words: pass --opt-out too")
+	case reply == nil || reply == "":
+		delete(optOut, "reply")
+	default:
+		optOut["reply"] = reply
+	}
+	if optOut != nil {
+		settings["opt_out"] = optOut
+	}
+	return nil
 }
 
 // changeSettings changes a channel. The API replaces settings as a whole, so change edits the present ones.

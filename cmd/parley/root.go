@@ -70,7 +70,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetHelpCommand(help)
 	section(root, "Run", c.dev(), c.serve(), c.open())
 	section(root, "Use", c.login(), c.logout(), c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.chat(), c.messages(),
-		c.logs(), c.requests(), c.mcp())
+		c.optOut(), c.logs(), c.requests(), c.mcp())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
 	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.audit(), c.alert(), c.session(),
 		c.config(), c.backup(), c.restore(), c.migrate(), c.secret())
@@ -85,7 +85,7 @@ func newRoot(c *cli) *cobra.Command {
 }
 
 // withProfile are the commands that call a server, and so may use a login.
-var withProfile = []string{"open", "channel", "token", "webhook", "deliveries", "send", "chat", "messages", "logs", "requests",
+var withProfile = []string{"open", "channel", "token", "webhook", "deliveries", "send", "chat", "messages", "opt-out", "logs", "requests",
 	"sandbox", "listen", "trigger", "diagnostics", "health", "node", "audit", "alert", "session", "config", "mcp"}
 
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {

@@ -70,7 +70,7 @@ func streamExport[T any](ctx context.Context, s *server, r *request, e export[T]
 		return response{}, limit.Exceeded(q, "Too many exports run for this token. Wait until one ends.")
 	}
 	rows, more, err := e.next(ctx)
-	if err == nil {
+	if err == nil && r.action != "" {
 		err = s.tx(ctx, func(tx *store.Tx) error {
 			return r.auditTx(ctx, tx, change{object: e.object, after: exportFilters(r.http)})
 		})

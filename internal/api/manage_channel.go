@@ -151,6 +151,9 @@ func (r *request) settings() parley.ChannelSettings {
 	if f, given := f.Object("cloud", false); given {
 		settings.Cloud = cloudSettings(f)
 	}
+	if f, given := f.Object("opt_out", false); given {
+		settings.OptOut = optOutSettings(f)
+	}
 	return settings
 }
 

@@ -29,6 +29,8 @@ type account struct {
 	// retired is set when the channel is deleted or goes live under another account. Later transactions are rejected.
 	retired atomic.Pointer[retirement]
 
+	optOuts atomic.Int32 // whether contacts want no messages: one of the constants in opt_out.go
+
 	moving atomic.Bool   // another node takes over: there are no new requests
 	moved  chan struct{} // closed when it may take over
 
@@ -105,7 +107,7 @@ func newAccount(g *Gateway, c parley.Channel, mayBeQueued bool) *account {
 		Current:          a.snapshot,
 		Pace:             a.pace,
 		OnDone:           a.messageDone,
-		HoldFirst:        a.holdFirst,
+		Check:            a.mayLeave,
 		OnRestricted:     func(until time.Time) { a.storeRestriction(true, until) },
 		RemoveFile:       func(m parley.Media) { g.RemoveFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,

@@ -76,13 +76,20 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	if e.Past || e.Group != "" { // a code that is posted in a group is masked, but it is no login
 		hit = nil
 	}
+	var optOut, asked bool
+	if !e.Past && !e.History && !e.Own && e.Group == "" && hit == nil {
+		optOut, asked = channel.Settings.OptOut.Asked(content)
+	}
 	if err == nil {
 		err = a.tx(ctx, func(tx *store.Tx) error {
 			if e.History { // from before the channel was linked: not published
 				return tx.ReceiveMessage(ctx, &m, channel.Settings.StoresText())
 			}
-			if err := a.storeInbound(ctx, tx, channel, &m, hit); err != nil {
+			if err := a.storeInbound(ctx, tx, channel, &m, hit, asked); err != nil {
 				return err
+			}
+			if asked {
+				return a.applyOptOut(ctx, tx, channel, &m, optOut)
 			}
 			a.enqueueFile(ctx, tx, channel, &m, e.File)
 			return nil
@@ -119,13 +126,16 @@ func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.
 	})
 }
 
-// storeInbound stores and publishes an inbound message, redeems the login link that it hits, if any, and enqueues the reply. If the
-// channel stores no text, only the event has it, encrypted, until it is delivered.
-func (a *account) storeInbound(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, hit *otp.Hit) error {
+// storeInbound stores and publishes an inbound message, redeems the login link that it hits, if any, and enqueues the reply. One that
+// acts must be new, or [parley.ErrExists] undoes everything. If the channel stores no text, only the event has it, encrypted, until it
+// is delivered.
+func (a *account) storeInbound(
+	ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, hit *otp.Hit, acts bool,
+) error {
 	var err error
-	if text := channel.Settings.StoresText(); hit == nil {
+	if text := channel.Settings.StoresText(); hit == nil && !acts {
 		err = tx.ReceiveMessage(ctx, m, text)
-	} else if err = tx.AddMessage(ctx, m); err == nil && !text { // it must be new
+	} else if err = tx.AddMessage(ctx, m); err == nil && !text {
 		err = tx.EraseMessage(ctx, channel.Code, m.Ref())
 	}
 	if err != nil {

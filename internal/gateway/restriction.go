@@ -6,6 +6,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/outbox"
 	"parley/internal/store"
 )
 
@@ -64,26 +65,33 @@ func (a *account) ban(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// holdFirst returns until when a message must wait because it is the first to its contact; zero: it may leave.
-func (a *account) holdFirst(ctx context.Context, m *parley.Message) (time.Time, error) {
+// mayLeave returns nil if a message to a contact may leave now.
+func (a *account) mayLeave(ctx context.Context, m *parley.Message) error {
+	if err := a.checkOptOut(ctx, m); err != nil {
+		return err
+	}
+	return a.checkFirst(ctx, m)
+}
+
+// checkFirst holds a message back if it is the first to its contact and the network does not let the account write to new ones.
+func (a *account) checkFirst(ctx context.Context, m *parley.Message) error {
 	now := a.now()
 	active, until := a.snapshot().RestrictedAt(now)
 	if !active {
-		return time.Time{}, nil
+		return nil
 	}
-	if exists, err := a.g.config.Store.HasChat(ctx, a.code, m.Chat); err != nil || exists || !until.IsZero() {
-		if exists {
-			until = time.Time{}
+	if exists, err := a.g.config.Store.HasChat(ctx, a.code, m.Chat); err != nil || exists {
+		return err
+	}
+	if until.IsZero() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if until = a.firstTryAt; !now.Before(until) {
+			a.firstTryAt, a.firstTry = now.Add(firstTryPause), m.ID
+			return nil
 		}
-		return until, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now.Before(a.firstTryAt) {
-		return a.firstTryAt, nil
-	}
-	a.firstTryAt, a.firstTry = now.Add(firstTryPause), m.ID
-	return time.Time{}, nil
+	return &outbox.Held{Until: until, Code: parley.Restricted}
 }
 
 // endOfTry ends a restriction without a known end when the message that was tried was sent.

@@ -17,8 +17,9 @@ type entry struct {
 	// aside says that the network was not ready for it: later messages of its chat do not wait for it.
 	aside          bool
 	notReady       int  // how often that happened
-	held           bool // it waits because it would be the first to its contact
 	unknownOutcome bool // an attempt had an unknown outcome
+	// held is the code with which it fails if it expires while it must wait before it is tried; empty: it need not wait.
+	held parley.FailureCode
 
 	// While it is in flight.
 	burst     *burst

@@ -17,7 +17,7 @@ func (w *Worker) expire(now time.Time) {
 		return
 	}
 	w.nextExpiry = time.Time{}
-	var expired, held []*entry
+	var expired []*entry
 	w.queues.each(func(e *entry) {
 		if e.ExpiresAt.IsZero() || e.ExpiresAt.After(now) {
 			w.checkExpiryAt(e.ExpiresAt)
@@ -36,15 +36,14 @@ func (w *Worker) expire(now time.Time) {
 		w.checkExpiryAt(until)
 		return
 	}
-	expired = slices.DeleteFunc(expired, func(e *entry) bool {
-		if e.held {
-			held = append(held, e)
+	byCode := map[parley.FailureCode][]*entry{}
+	for _, e := range expired {
+		byCode[e.held] = append(byCode[e.held], e)
+	}
+	for code, es := range byCode {
+		if !w.failAll(es, expiredFailures[code], now) {
+			w.nextExpiry = now.Add(shortPause)
 		}
-		return e.held
-	})
-	why := &parley.Failure{Code: parley.Expired, Message: "It expired before it could be sent."}
-	if !w.failAll(expired, why, now) || !w.failAll(held, expiredRestricted, now) {
-		w.nextExpiry = now.Add(shortPause)
 	}
 }
 

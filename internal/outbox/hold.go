@@ -2,42 +2,41 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"parley"
-	"parley/internal/network"
 )
 
-// errRestricted is why a first message waits: the network does not let the account write to new contacts.
-var errRestricted = errors.New("the account may not write to new contacts now")
+// Held is the error of a message that must wait before it is tried.
+type Held struct {
+	Until time.Time
+	Code  parley.FailureCode // why it fails if it expires meanwhile
+}
 
-var expiredRestricted = &parley.Failure{Code: parley.Restricted,
-	Message: "It expired while the network did not let this account write to new contacts."}
+func (h *Held) Error() string { return "held back: " + string(h.Code) }
 
-// holdFirst sets an error for messages that must wait because they would be the first to their contact.
-func (w *Worker) holdFirst(ctx context.Context, ms []*parley.Message, errs []error, now time.Time) {
+// expiredFailures are why messages failed that expired, by what they were held for.
+var expiredFailures = map[parley.FailureCode]*parley.Failure{
+	"":                {Code: parley.Expired, Message: "It expired before it could be sent."},
+	parley.Restricted: {Code: parley.Restricted, Message: "It expired while the network did not let this account write to new contacts."},
+}
+
+// check sets an error for messages to contacts that may not leave now.
+func (w *Worker) check(ctx context.Context, ms []*parley.Message, errs []error) {
 	for i, m := range ms {
-		if errs[i] != nil || w.config.HoldFirst == nil || m.Chat.IsGroup() || !m.Content.Kind().InHistory() {
-			continue
-		}
-		until, err := w.config.HoldFirst(ctx, m)
-		switch {
-		case err != nil:
-			errs[i] = err // temporary
-		case until.After(now):
-			errs[i] = &network.Error{Class: network.Temporary, Cause: errRestricted, RetryAfter: until.Sub(now)}
+		if errs[i] == nil && w.config.Check != nil && !m.Chat.IsGroup() && m.Content.Kind().InHistory() {
+			errs[i] = w.config.Check(ctx, m)
 		}
 	}
 }
 
-// ReleaseHeld makes the messages due that wait because they are the first to their contact.
+// ReleaseHeld makes the messages due that must wait before they are tried.
 func (w *Worker) ReleaseHeld() {
 	w.inRun(func() {
 		w.releases++
 		w.queues.each(func(e *entry) {
-			if e.held {
-				e.held, e.NextAttempt = false, time.Time{}
+			if e.held != "" {
+				e.held, e.NextAttempt = "", time.Time{}
 			}
 		})
 	})

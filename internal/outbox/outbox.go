@@ -61,8 +61,8 @@ type Config struct {
 	ClockTrusted func() bool
 	MaySend      func() bool             // reports whether this process may send; nil: always
 	OnDone       func(m *parley.Message) // called for each message that was sent or has failed
-	// HoldFirst returns until when a message must wait because it would be the first to its contact; zero: it may leave. Nil: none waits.
-	HoldFirst func(ctx context.Context, m *parley.Message) (time.Time, error)
+	// Check returns nil if a message to a contact may leave now, [*Held] if it must wait, or an error like those of a network. Nil: all may.
+	Check func(ctx context.Context, m *parley.Message) error
 	// OnRestricted is called after the network refused a first message, with the end of the restriction; zero: unknown. It may be nil.
 	OnRestricted func(until time.Time)
 	RemoveFile   func(media parley.Media) // called for each file that no message needs any more
@@ -438,7 +438,7 @@ func (w *Worker) pace() time.Duration {
 // finishBurst returns unfinished messages of a burst to their queues.
 func (w *Worker) finishBurst(b *burst) {
 	w.burstsInFlight--
-	if !slices.ContainsFunc(b.outcomes, func(o outcome) bool { return !o.held }) {
+	if !slices.ContainsFunc(b.outcomes, func(o outcome) bool { return o.held == "" }) {
 		w.lastSend = b.lastSend // nothing left
 	}
 	w.queues.release(b.entries)
@@ -456,8 +456,8 @@ func (w *Worker) finishBurst(b *burst) {
 				w.pausedUntil = o.retryAt
 				w.config.Log.Warn("the network makes the channel wait", "channel", w.config.Channel, "until", o.retryAt)
 			}
-			if o.held && b.releases != w.releases {
-				o.held, o.retryAt = false, w.config.Now()
+			if o.held != "" && b.releases != w.releases {
+				o.held, o.retryAt = "", w.config.Now()
 			}
 			w.releaseContent(e)
 			w.requeue(e, o, b.connection != w.connection)

@@ -49,7 +49,7 @@ func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
 		return
 	}
 	w.rejectVainEdits(ctx, b.messages, errs)
-	w.holdFirst(ctx, b.messages, errs, w.config.Now())
+	w.check(ctx, b.messages, errs)
 	if ms := w.sendable(b.messages, errs); len(ms) > 0 {
 		results := w.sendOn(s, b, ms)
 		for i := range errs {
@@ -304,13 +304,13 @@ type outcome struct {
 	status           parley.Status // Pending: it is retried, or it is done already
 	failure          *parley.Failure
 	attempts         int
-	retryAt          time.Time // zero: no retry
-	awaitsConnection bool      // a connection makes it due
-	notReady         bool      // it waits aside
-	unknown          bool      // the network may have it
-	waits            bool      // the network said until when
-	pausesChannel    bool      // and it wants nothing else meanwhile
-	held             bool      // it was not tried: it would be the first to its contact
+	retryAt          time.Time          // zero: no retry
+	awaitsConnection bool               // a connection makes it due
+	notReady         bool               // it waits aside
+	unknown          bool               // the network may have it
+	waits            bool               // the network said until when
+	pausesChannel    bool               // and it wants nothing else meanwhile
+	held             parley.FailureCode // it was not tried, and fails with this code if it expires meanwhile; empty: it was tried
 }
 
 // toOutcome decides about a retry. It holds all retry rules.
@@ -324,9 +324,8 @@ func toOutcome(e *entry, err error, now time.Time) outcome {
 	if errors.Is(err, network.ErrHeldBack) {
 		return outcome{attempts: e.Attempts, retryAt: now} // the message before it decides when the chat continues
 	}
-	if errors.Is(err, errRestricted) {
-		detail, _ := errors.AsType[*network.Error](err)
-		return outcome{attempts: e.Attempts, retryAt: now.Add(detail.RetryAfter), held: true}
+	if held, ok := errors.AsType[*Held](err); ok {
+		return outcome{attempts: e.Attempts, retryAt: held.Until, held: held.Code}
 	}
 	class := network.ToClass(err)
 	detail, hasDetail := errors.AsType[*network.Error](err)

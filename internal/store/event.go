@@ -16,7 +16,7 @@ var eventNumbers = []parley.EventType{
 	parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted, parley.PollVoted,
 	parley.ChannelStatusChanged, parley.ChannelPairing, parley.OTPApproved, parley.OTPFailed, parley.OTPExpired, parley.OTPPaused,
 	parley.OTPGuessing, parley.MessageMedia, parley.WebhookGap, parley.GroupChanged, parley.MessageEdited,
-	parley.ChannelRestricted, parley.MessageSentOnPhone,
+	parley.ChannelRestricted, parley.MessageSentOnPhone, parley.ContactOptedOut, parley.ContactOptedIn,
 }
 
 func eventNumber(t parley.EventType) (int64, error) {

@@ -75,6 +75,8 @@ var walks = []struct {
 	{"request_log", "", "a channel has about a thousand logged requests", ""},
 
 	// Chats and histories.
+	{"chat", "AND (opted_out_at, id) < ($2, $3)", limited, ""},
+	{"chat", "SELECT count(*) FROM chat WHERE channel = (SELECT id FROM channel WHERE code = $1) AND opted_out_at > 0", operator, ""},
 	{"message", "max(position)", anEnd, ""},
 	{"message", "ORDER BY position DESC LIMIT 1), 0)", anEnd, ""},
 	{"message", "WHERE message.chat = $1 AND position BETWEEN $2 AND $3", aRange, ""},

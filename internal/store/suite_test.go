@@ -38,6 +38,7 @@ func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 		{"codes", codeTests},
 		{"links", linkTests},
 		{"strangers", strangerTests},
+		{"opt-outs", optOutTests},
 		{"webhooks", webhookTests},
 		{"deliveries", deliveryTests},
 		{"transactions", transactionTests},

@@ -37,6 +37,7 @@ func TestEventsAreAsDescribed(t *testing.T) {
 	useCodes(l)
 	useLinks(l)
 	attackCodes(l)
+	optOut(l)
 	restrict(l)
 	e.Stop()
 	err := l.data.Store.Tx(t.Context(), func(tx *store.Tx) error {
@@ -187,6 +188,16 @@ func converse(l *eventLog) {
 		parleytest.As(l.Global)).Expect(http.StatusOK)
 	l.expect(parley.MessageStatus, `"code":"not_on_network"`)
 	l.expect(parley.MessageStatus, `"code":"not_sent"`)
+}
+
+// optOut opts a contact out and in again.
+func optOut(l *eventLog) {
+	l.T.Helper()
+	l.Post("/api/contact/opt-outs", `{"contact_id":"`+ayu+`"}`).Expect(http.StatusOK)
+	l.send("text", `{"contact_id":"AYU","message":"Not any more"}`)
+	l.expect(parley.MessageStatus, `"code":"opted_out"`)
+	l.Delete("/api/contact/opt-outs?contact_id=" + ayu).Expect(http.StatusOK)
+	l.expect(parley.ContactOptedIn, `"source":"api"`)
 }
 
 // restrict has the network restrict the account: other first messages wait from now on.
