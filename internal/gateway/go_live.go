@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley"
@@ -13,7 +14,7 @@ import (
 // GoLive moves a channel from the sandbox to a real network, where it waits to be paired or for credentials. Its code, name, tokens,
 // webhooks, secrets and settings stay, except for settings of the sandbox. It may write to the contacts in allow; empty: to all.
 //
-// Sandbox messages must not look like messages to real people: they move to an archive channel that never runs. Queued
+// Sandbox messages must not look like messages to real people: they become those of an archive channel that never runs. Queued
 // messages fail, open codes and login links end, and the simulated phones drop the channel.
 func (g *Gateway) GoLive(
 	ctx context.Context, code parley.ChannelCode, to parley.NetworkName, allow []parley.ContactID, inTx ...InChange,
@@ -49,6 +50,10 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, to parley
 	}
 	a.close()
 	var failed []parley.Message
+	err = g.failQueue(ctx, a)
+	if err != nil {
+		return errors.Join(err, g.replace(ctx, a), g.refresh(ctx))
+	}
 	err = g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		if failed, err = a.moveTo(ctx, tx, to, allow); err != nil {
 			return err
@@ -92,7 +97,11 @@ func (a *account) moveTo(
 	if err != nil {
 		return nil, err
 	}
-	failed, err := failQueue(ctx, tx, c, a.now())
+	queue, err := tx.Queue(ctx, a.code) // what was accepted since failQueue
+	if err != nil {
+		return nil, err
+	}
+	failed, err := a.failSandboxed(ctx, tx, queue)
 	if err != nil {
 		return nil, err
 	}
@@ -108,25 +117,39 @@ func (a *account) moveTo(
 	return failed, errors.Join(tx.UpdateChannel(ctx, c), tx.SetChannelState(ctx, c))
 }
 
-func failQueue(ctx context.Context, tx *store.Tx, c parley.Channel, now time.Time) ([]parley.Message, error) {
-	queue, err := tx.Queue(ctx, c.Code)
-	if err != nil {
-		return nil, err
-	}
-	why := &parley.Failure{Code: parley.NotSent,
-		Message: "Its channel went live before it was sent in the sandbox. Send it again if it is meant for a real phone."}
-	failed := make([]parley.Message, len(queue))
-	for i, q := range queue {
-		if _, err := tx.AdvanceMessage(ctx, c.Code, q.Ref(), parley.Failed, why, now); err != nil {
-			return nil, err
+// failBatch is how many messages fail in one transaction, so that other writers do not wait long.
+const failBatch = 100
+
+// failQueue fails what waits to be sent in the sandbox.
+func (g *Gateway) failQueue(ctx context.Context, a *account) error {
+	queue, err := g.config.Store.Queue(ctx, a.code)
+	for some := range slices.Chunk(queue, failBatch) {
+		var failed []parley.Message
+		if err := g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+			failed, err = a.failSandboxed(ctx, tx, some)
+			return err
+		}); err != nil {
+			return err
 		}
-		failed[i] = parley.Message{Channel: c.Code, Seq: q.Seq, Chat: q.Chat, ID: q.ID, FromMe: true,
-			Status: parley.Failed, Failure: why, UpdatedAt: now}
+		for i := range failed {
+			g.statusChanged(&failed[i])
+		}
 	}
-	return failed, nil
+	return err
 }
 
-// archive moves the messages of a channel, if it has any, to an archive channel.
+func (a *account) failSandboxed(ctx context.Context, tx *store.Tx, queue []parley.Queued) ([]parley.Message, error) {
+	why := &parley.Failure{Code: parley.NotSent,
+		Message: "Its channel went live before it was sent in the sandbox. Send it again if it is meant for a real phone."}
+	now, failed, seqs := a.now(), make([]parley.Message, len(queue)), make([]int64, len(queue))
+	for i, q := range queue {
+		seqs[i], failed[i] = q.Seq, parley.Message{Channel: a.code, Seq: q.Seq, Chat: q.Chat, ID: q.ID, FromMe: true,
+			Status: parley.Failed, Failure: why, UpdatedAt: now}
+	}
+	return failed, tx.FailMessages(ctx, seqs, why, now)
+}
+
+// archive gives the messages of a channel, if it has any, to an archive channel.
 func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	_, _, chats, err := tx.Chats(ctx, c.Code, parley.Page{}, parley.ChatCursor{})
 	if err != nil {
@@ -139,15 +162,14 @@ func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	to.Name, to.Enabled, to.CreatedAt = c.Name+" (sandbox)", false, time.Now()
 	to.Settings.ArchiveOf, to.Settings.AllowOnly = c.Code, nil
 	to.State = parley.ChannelState{Status: parley.ChannelStopped, Reason: stoppedReason(to), Since: to.CreatedAt}
-	err = parley.ErrExists
-	for n := 1; errors.Is(err, parley.ErrExists); n++ {
+	for n := 1; err == nil; n++ {
 		to.Code = archiveCode(c.Code, n)
-		err = tx.AddChannel(ctx, to)
+		err = tx.CheckChannel(ctx, to.Code, 0)
 	}
-	if err != nil {
+	if !errors.Is(err, parley.ErrNotFound) {
 		return err
 	}
-	return tx.MoveHistory(ctx, c.Code, to.Code)
+	return tx.ArchiveChannel(ctx, c.Code, to)
 }
 
 const maxCode = 32

@@ -61,19 +61,23 @@ func scanChannel(row scanner) (parley.Channel, error) {
 
 // AddChannel stores a new channel.
 func (t *Tx) AddChannel(_ context.Context, c parley.Channel) error {
-	settings, labels, err := encodeProperties(c)
-	if err != nil {
-		return err
-	}
 	id, err := t.nextNumber()
 	if err != nil {
 		return err
 	}
+	return t.addChannel(c, id, 0)
+}
+
+func (t *Tx) addChannel(c parley.Channel, id, chats int64) error {
+	settings, labels, err := encodeProperties(c)
+	if err != nil {
+		return err
+	}
 	return t.revised(ChannelChange, c.Code, t.add(`INSERT INTO channel (`+channelColumns+`, chats)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, 0, 0, 0) ON CONFLICT DO NOTHING`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, 0, 0, $17) ON CONFLICT DO NOTHING`,
 		string(c.Code), id, c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), settings, labels,
 		millis(c.CreatedAt), string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt),
-		string(c.LastingStatus), millis(c.LastingSince)))
+		string(c.LastingStatus), millis(c.LastingSince), chats))
 }
 
 // encodeProperties returns the settings and the labels of a channel as JSON.
@@ -204,34 +208,43 @@ func (r Reader) Revision(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// MoveHistory moves the chats and messages of a channel to another one. The ids of chats stay the same. Events do not move.
-func (t *Tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode) error {
-	from, err := t.channelID(fromCode)
+// ArchiveChannel gives the messages of a channel to a new one, its archive, and no message of them changes: the archive gets the number
+// of the channel, and the channel gets another one. [Tx.PurgeChannels] moves what an archive does not have, such as events, to the new
+// number.
+func (t *Tx) ArchiveChannel(_ context.Context, code parley.ChannelCode, archive parley.Channel) error {
+	var chats int64
+	if err := t.row(`SELECT chats FROM channel WHERE code = $1`, []any{string(code)}, &chats); err != nil {
+		return err
+	}
+	from, to, err := t.renumber(code)
 	if err != nil {
 		return err
 	}
-	to, err := t.channelID(toCode)
-	if err != nil {
-		return err
+	for i := range t.ending.events { // of messages that the same transaction changed
+		if e := &t.ending.events[i]; e.channel == from {
+			e.channel = to
+		}
 	}
-	if err := t.clearOTPs(from); err != nil {
-		return err
+	return t.revised(ChannelChange, code, t.addChannel(archive, from, chats))
+}
+
+// renumber gives a channel another number, which hides the rows with the old one, and schedules their purge. The current status and what
+// counts towards the limits of a day stay.
+func (t *Tx) renumber(code parley.ChannelCode) (from, to int64, err error) {
+	if from, err = t.channelID(code); err != nil {
+		return 0, 0, err
+	}
+	if to, err = t.nextNumber(); err != nil {
+		return 0, 0, err
+	}
+	if err := t.change(`UPDATE channel SET id = $1, chats = 0 WHERE id = $2`, to, from); err != nil {
+		return 0, 0, err
 	}
 	if err := t.execAll([]string{
-		// A repeated request must not get the response of a network that its channel has left.
-		`DELETE FROM idempotency WHERE channel = $1`,
-		// The channel that a file was sent to never runs again, so the file cannot be fetched.
-		`DELETE FROM media_fetch WHERE channel = $1`,
-	}, from); err != nil {
-		return err
-	}
-	if err := t.execAll([]string{
-		`UPDATE message SET channel = $1 WHERE channel = $2`,
-		`UPDATE chat SET channel = $1 WHERE channel = $2`,
-		`UPDATE alias SET channel = $1 WHERE channel = $2`,
-		`UPDATE channel SET chats = (SELECT chats FROM channel WHERE id = $2) WHERE id = $1`,
+		`UPDATE channel_state SET channel = $1 WHERE channel = $2 AND seq = (SELECT max(seq) FROM channel_state WHERE channel = $2)`,
+		`UPDATE stored_hour SET channel = $1 WHERE channel = $2 AND chat <= 0`,
 	}, to, from); err != nil {
-		return err
+		return 0, 0, err
 	}
-	return t.revised(ChannelChange, fromCode, t.exec(`UPDATE channel SET chats = 0 WHERE id = $1`, from))
+	return from, to, t.retire(from, to)
 }

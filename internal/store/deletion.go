@@ -52,7 +52,7 @@ func (r Reader) NextDeletion(ctx context.Context) (Deletion, error) {
 	if err := r.row(`SELECT EXISTS (SELECT 1 FROM retired_webhook)`, nil, &webhook); err != nil || webhook {
 		return Deletion{}, err
 	}
-	return one(r, readDeletions+`WHERE purged = 0 ORDER BY id LIMIT 1`, nil, scanDeletion)
+	return one(r, readDeletions+`WHERE purged = 0 ORDER BY id DESC LIMIT 1`, nil, scanDeletion)
 }
 
 // CountDeletion counts the messages of a deleted channel. It reads an index of the whole channel, so it runs once for a

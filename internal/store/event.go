@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 // eventNumbers maps event types to stored numbers. A type's number is its index plus one; it must not change.
@@ -95,9 +96,11 @@ func (t *Tx) publishStatus(s statusRow, status parley.Status, at time.Time) erro
 	return err
 }
 
-// Events of deleted channels are hidden. Channel 0 means that an event belongs to no channel.
+// Events of deleted channels are hidden. Those of a number that a channel had before are its own, also before a purge has moved them.
+// Channel 0 means that an event belongs to no channel.
 const readEvents = `SELECT event.seq, coalesce(channel.code, ''), type, at, message, event.status, contact, data, encrypted
-	FROM event LEFT JOIN channel ON channel.id = event.channel WHERE (channel.id IS NOT NULL OR event.channel = 0) AND `
+	FROM event LEFT JOIN deletion ON deletion.id = event.channel
+	LEFT JOIN channel ON channel.id = coalesce(deletion.successor, event.channel) WHERE (channel.id IS NOT NULL OR event.channel = 0) AND `
 
 // storedEvent is an event whose message is not read yet.
 type storedEvent struct {
@@ -128,6 +131,9 @@ func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 	r = r.with(ctx)
 	where, args := `event.seq > $1`, []any{after}
 	if filter.Channel != "" {
+		if events, upTo, err := r.movingEvents(after, filter, limit); err != nil || upTo > after {
+			return events, upTo, err
+		}
 		where += ` AND event.channel = ` + channelIDFrom(`$2`)
 		args = append(args, string(filter.Channel))
 	}
@@ -136,7 +142,7 @@ func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 		return nil, upTo, err
 	}
 	args = append(args, upTo)
-	where += ` AND event.seq <= ` + param(len(args))
+	where += ` AND event.seq <= ` + param(len(args)) + ofCode(filter.Channel)
 	where, args, ok := ofTypes(where, args, filter.Types)
 	if !ok {
 		return nil, upTo, nil
@@ -150,6 +156,37 @@ func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 	}
 	events, err := r.withMessages(found)
 	return events, upTo, err
+}
+
+// ofCode is the condition that an event is of the channel whose code is the second parameter, if there is one: an archive has the number of
+// events that a purge is about to move.
+func ofCode(channel parley.ChannelCode) string {
+	if channel == "" {
+		return ""
+	}
+	return ` AND channel.code = $2`
+}
+
+// movingEvents is Events for what a purge has not moved yet from numbers that a channel had before. A later number has later events,
+// and the last events of the last number move first, so that the order stays.
+func (r Reader) movingEvents(after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
+	numbers, err := list(r, `SELECT deletion.id FROM deletion JOIN channel ON channel.id = deletion.successor WHERE channel.code = $1
+		ORDER BY deletion.id`, []any{string(filter.Channel)}, sqldb.ScanOne[int64])
+	for _, number := range numbers {
+		where, args, ok := ofTypes(`event.seq > $1 AND event.channel = $2`, []any{after, number}, filter.Types)
+		if !ok {
+			break
+		}
+		found, err := list(r, readEvents+where+` ORDER BY event.seq LIMIT `+param(len(args)+1), append(args, int64(limit)), scanEvent)
+		if err != nil {
+			return nil, after, err
+		}
+		if len(found) > 0 {
+			events, err := r.withMessages(found)
+			return events, found[len(found)-1].Seq, err
+		}
+	}
+	return nil, after, err
 }
 
 // ofTypes adds a condition on the types of events. It reports false if no stored event has one of them.
@@ -188,7 +225,7 @@ func (r Reader) RecentEvents(ctx context.Context, before int64, filter parley.Ev
 		next = 0
 	}
 	args = append(args, oldest)
-	where, args, ok := ofTypes(where+` AND event.seq >= `+param(len(args)), args, filter.Types)
+	where, args, ok := ofTypes(where+` AND event.seq >= `+param(len(args))+ofCode(filter.Channel), args, filter.Types)
 	if !ok {
 		return nil, 0, nil
 	}

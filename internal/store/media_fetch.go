@@ -35,7 +35,8 @@ func (r Reader) DueMediaFetches(ctx context.Context, now, latest time.Time, runn
 		except += " AND seq <> " + param(len(args))
 	}
 	return list(r.with(ctx), `SELECT `+mediaFetchColumns+fromMediaFetches+`
-		WHERE media_fetch.seq IN (SELECT min(seq) FROM media_fetch WHERE (next_at <= $1 OR next_at > $2)`+except+` GROUP BY chat)
+		WHERE `+notMoving+` AND media_fetch.seq IN
+			(SELECT min(seq) FROM media_fetch WHERE (next_at <= $1 OR next_at > $2)`+except+` GROUP BY chat)
 		ORDER BY media_fetch.seq`, args, scanMediaFetch)
 }
 

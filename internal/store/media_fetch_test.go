@@ -173,7 +173,9 @@ var mediaFetchTests = map[string]func(*env){
 				_, _, err := tx.EraseOlder(e.Context(), main, start.Add(time.Minute), 10)
 				return err
 			},
-			func(tx *store.Tx, m parley.Message) error { return tx.MoveHistory(e.Context(), main, other) },
+			func(tx *store.Tx, m parley.Message) error {
+				return tx.ArchiveChannel(e.Context(), main, parley.Channel{Code: "archive", Network: parley.Sandbox})
+			},
 			func(tx *store.Tx, m parley.Message) error { return tx.ClearChannel(e.Context(), main) },
 			func(tx *store.Tx, m parley.Message) error { return tx.DeleteChannel(e.Context(), main) },
 		} {
@@ -181,6 +183,8 @@ var mediaFetchTests = map[string]func(*env){
 			e.same("before", e.dueFiles(start), []int64{m.Seq})
 			e.tx(func(tx *store.Tx) error { return erase(tx, m) })
 			e.same(fmt.Sprint("after ", i), e.dueFiles(start), []int64(nil))
+			e.purge()
+			e.same(fmt.Sprint("after the purge ", i), e.dueFiles(start), []int64(nil))
 			e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.FinishMediaFetch(e.Context(), m.Seq, parley.Media{})) })
 		}
 	},

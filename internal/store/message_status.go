@@ -196,6 +196,12 @@ func (t *Tx) ConfirmMessages(_ context.Context, _ parley.ChannelCode, seqs []int
 	return err
 }
 
+// FailMessages fails messages that are pending, by their seqs.
+func (t *Tx) FailMessages(_ context.Context, seqs []int64, why *parley.Failure, at time.Time) error {
+	_, err := t.advanceSeqs(seqs, parley.Failed, why, at)
+	return err
+}
+
 // advanceSeqs advances messages and returns those that changed.
 func (t *Tx) advanceSeqs(seqs []int64, to parley.Status, why *parley.Failure, at time.Time) (moved []statusRow, err error) {
 	for some := range slices.Chunk(seqs, maxList) {

@@ -154,18 +154,6 @@ func (t *Tx) PurgeOTPs(_ context.Context, channel parley.ChannelCode, before tim
 	return int(removed), nil
 }
 
-// clearOTPs deletes all codes and links of a channel.
-func (t *Tx) clearOTPs(channel int64) error {
-	return t.execAll([]string{
-		`DELETE FROM otp_code WHERE channel = $1`,
-		`DELETE FROM otp_link WHERE channel = $1`,
-		`DELETE FROM otp_reply WHERE channel = $1`,
-		`DELETE FROM otp_stranger WHERE channel = $1`,
-		`DELETE FROM otp_wrong WHERE channel = $1`,
-		`DELETE FROM otp_alarm WHERE channel = $1`,
-	}, channel)
-}
-
 // encodeTimes writes times as JSON, in milliseconds.
 func encodeTimes(times []time.Time) string {
 	b := []byte{'['}

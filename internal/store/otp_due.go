@@ -14,7 +14,7 @@ func (r Reader) DueOTPs(ctx context.Context, until time.Time) (map[parley.Channe
 	err := each(r.with(ctx), `SELECT code, min(at) FROM (
 			SELECT channel, expires_at AS at FROM otp_code WHERE status = 0 AND expires_at <= $1
 			UNION ALL SELECT channel, expires_at FROM otp_link WHERE status = 0 AND expires_at <= $1
-		) AS due JOIN channel ON channel.id = due.channel GROUP BY code`, []any{millis(until)}, func(row scanner) error {
+		) AS due JOIN channel ON channel.id = due.channel WHERE `+notMoving+` GROUP BY code`, []any{millis(until)}, func(row scanner) error {
 		var code parley.ChannelCode
 		var at int64
 		err := row.Scan(&code, &at)

@@ -13,7 +13,6 @@ const (
 	purging  = "what waits to be purged is little"
 	future   = "it finds rows only after the clock was set back"
 	waiting  = "deliveries that wait for an endpoint which does not respond, the first of each chat"
-	goLive   = "going live moves everything of a channel, once"
 	merging  = "two spellings of one number become one chat, once"
 )
 
@@ -30,8 +29,6 @@ var unlooked = map[string]string{
 var onlyOn = map[string][]string{
 	"sqlite": {
 		"SELECT seq FROM sqlite_sequence WHERE name = 'event'",
-		"INSERT INTO counter_minute (channel, minute, what, webhook, n) VALUES ($1, $2, $3, $4, $5)",
-		"INSERT INTO counter_hour (channel, hour, what, webhook, n) VALUES ($1, $2, $3, $4, $5)",
 		") VALUES ($1, $2, $3, $4, nullif($5, 0), $6, $7, $8, nullif($9, x''))",
 	},
 	"postgres": {
@@ -64,13 +61,16 @@ var walks = []struct {
 	{"message", "AND status <> 0 ORDER BY received_at LIMIT $3", limited, ""},
 	{"upload", "ORDER BY at LIMIT $2", limited, ""},
 	{"channel_state", "ORDER BY seq DESC LIMIT $2", "statuses of one channel", ""},
-	{"channel_state", "UPDATE channel_state SET channel = $1", "statuses of one channel are few, and a reset is rare", ""},
+	{"channel_state", "(SELECT max(seq) FROM channel_state WHERE channel = $2)", anEnd, ""},
+	{"channel_state", "SELECT seq FROM channel_state WHERE at < $1", "old statuses and the current ones; no writer waits for it", ""},
+	{"message", "FROM message WHERE seq > $1 ORDER BY seq LIMIT $2", limited, ""},
+	{"message", "position >= $2 ORDER BY position LIMIT 1", limited, ""},
+	{"message", "min(position)", anEnd, ""},
+	{"message", "NOT EXISTS (SELECT 1 FROM message WHERE message.chat = chat.id", "it ends at the first", ""},
 	{"delivery", "(SELECT min(event) - 1 FROM delivery", waiting, ""},
 	{"webhook", "(SELECT min(cursor) FROM webhook", operator, "postgres"},
 	{"otp_stranger", "DELETE FROM otp_stranger WHERE channel = $1 AND at <= $2", "it deletes what it reads, with every code", ""},
 	{"otp_wrong", "", "it has the minutes of one window", ""},
-	{"ticket", "DELETE FROM ticket WHERE expires_at < $1", "it deletes what it reads, with every new ticket", ""},
-	{"stored_hour", "DELETE FROM stored_hour WHERE hour < $1", "it deletes what it reads", ""},
 	{"stored_hour", "UPDATE stored_hour SET channel = $1", "what a channel stored is counted by the hour, for a day", ""},
 	{"request_log", "", "a channel has about a thousand logged requests", ""},
 
@@ -171,14 +171,7 @@ var walks = []struct {
 
 	{"otp_link", "contact IN ($4) AND status = 0", "it may take either index of the open links of a channel", "postgres"},
 
-	// Going live, and two spellings of one number.
-	{"", "WHERE channel = $2", goLive, ""},
-	{"idempotency", "DELETE FROM idempotency WHERE channel = $1", goLive, ""},
-	{"media_fetch", "DELETE FROM media_fetch WHERE channel = $1", goLive, ""},
-	{"otp_code", "DELETE FROM otp_code WHERE channel = $1", goLive, ""},
-	{"otp_link", "DELETE FROM otp_link WHERE channel = $1", goLive, ""},
-	{"otp_reply", "DELETE FROM otp_reply WHERE channel = $1", goLive, ""},
-	{"otp_stranger", "DELETE FROM otp_stranger WHERE channel = $1", goLive, ""},
+	// Two spellings of one number.
 	{"message", "UPDATE message SET chat = $2", merging, ""},
 	{"message", "UPDATE message SET id = id || seq", merging, ""},
 	{"message", "UPDATE message SET position", merging, ""},

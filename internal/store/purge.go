@@ -13,6 +13,8 @@ import (
 // Rows of a channel name it by its number. Deleting a channel deletes its row, resetting it gives it another number. Both
 // hide all rows with the old number at once. The rows are purged later, some in a transaction, so other writers do not wait
 // long. The table deletion lists the numbers, and how far their purge is.
+//
+// A channel that went live has another number too, and its archive has the old one: the messages, chats and counters of that number stay.
 
 // DeleteChannel deletes a channel. Its rows are hidden at once; [Tx.PurgeChannels] deletes them.
 func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
@@ -40,25 +42,8 @@ func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 // ClearChannel deletes the messages, codes, links and stored responses of a channel. They are hidden at once;
 // [Tx.PurgeChannels] deletes them.
 func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
-	id, err := t.channelID(code)
-	if err != nil {
-		return err
-	}
-	next, err := t.nextNumber()
-	if err != nil {
-		return err
-	}
-	if err := t.change(`UPDATE channel SET id = $1, chats = 0 WHERE id = $2`, next, id); err != nil {
-		return err
-	}
-	if err := t.exec(`UPDATE channel_state SET channel = $1 WHERE channel = $2`, next, id); err != nil {
-		return err
-	}
-	// A reset does not give a channel more room.
-	if err := t.exec(`UPDATE stored_hour SET channel = $1 WHERE channel = $2 AND chat <= 0`, next, id); err != nil {
-		return err
-	}
-	return t.revised(ChannelChange, code, t.retire(id, next))
+	_, _, err := t.renumber(code)
+	return t.revised(ChannelChange, code, err)
 }
 
 // retire schedules the purge of a number's rows, and deletes the credentials at once.
@@ -70,8 +55,13 @@ func (t *Tx) retire(id, successor int64) error {
 	if err := t.exec(`UPDATE deletion SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO deletion (id, successor, started_at) VALUES ($1, $2, $3)`, id, successor, t.db.now())
+	// An archive may be deleted before everything that it does not have has moved to its channel.
+	return t.exec(`INSERT INTO deletion (id, successor, started_at) VALUES ($1, $2, $3)
+		ON CONFLICT (id) DO UPDATE SET started_at = excluded.started_at`, id, successor, t.db.now())
 }
+
+// notMoving is the condition that a channel is not an archive from which a purge still removes something.
+const notMoving = `NOT EXISTS (SELECT 1 FROM deletion WHERE deletion.id = channel.id)`
 
 // purgeBatch is how many rows of a table one call of PurgeChannels deletes.
 const purgeBatch = 50
@@ -83,12 +73,20 @@ func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, 
 		return nil, more, err
 	}
 	var id, successor int64
-	err = t.optional(`SELECT id, successor FROM deletion WHERE purged = 0 ORDER BY id LIMIT 1`, nil, &id, &successor)
+	var archive bool
+	err = t.optional(`SELECT id, successor, EXISTS (SELECT 1 FROM channel WHERE channel.id = deletion.id) FROM deletion
+		WHERE purged = 0 ORDER BY id DESC LIMIT 1`, nil, &id, &successor, &archive)
 	if err != nil || id == 0 {
 		return nil, false, err
 	}
 	if more, err := t.purgeRows(id, secretPurges); more || err != nil { // first: they are secrets
 		return nil, more, err
+	}
+	if archive {
+		if more, err := t.purgeRows(id, archivePurges(successor)); more || err != nil {
+			return nil, more, err
+		}
+		return nil, true, t.purged(id)
 	}
 	files, done, err := t.purgeMessages(id)
 	if err != nil || !done {
@@ -150,16 +148,21 @@ func (t *Tx) purgeMessages(id int64) (files []parley.Media, done bool, err error
 		return nil, err == nil, err
 	}
 	those, args := inList(1, seqs)
-	if err := t.execAll([]string{
+	if err := t.execAll(messageRemovals(those), args...); err != nil {
+		return nil, false, err
+	}
+	return files, false, t.exec(`UPDATE deletion SET messages_purged = messages_purged + $1 WHERE id = $2`, int64(len(seqs)), id)
+}
+
+// messageRemovals delete messages, given as a list of seqs, with the rows that refer to them.
+func messageRemovals(those string) []string {
+	return []string{
 		`DELETE FROM media_fetch WHERE seq IN ` + those,
 		`DELETE FROM resend WHERE seq IN ` + those,
 		`DELETE FROM reaction WHERE seq IN ` + those,
 		`DELETE FROM event WHERE message IN ` + those,
 		`DELETE FROM message WHERE seq IN ` + those,
-	}, args...); err != nil {
-		return nil, false, err
 	}
-	return files, false, t.exec(`UPDATE deletion SET messages_purged = messages_purged + $1 WHERE id = $2`, int64(len(seqs)), id)
 }
 
 // messageFiles lists the seqs of messages, and their files that have a key.
@@ -202,30 +205,40 @@ var secretPurges = []purge{
 	removal("otp_wrong", "(channel, minute)"), removal("otp_alarm", "(channel, type)"),
 }
 
-// purges lists what purges the rows of a number that are neither secrets nor messages. After a reset, deliveries and events
+// purges lists what purges the rows of a number that are neither secrets nor messages. After a reset, deliveries, statuses and events
 // that are not about messages move to the new number.
 func purges(successor int64) []purge {
-	events, deliveries := removal("event", "seq"), removal("delivery", "seq")
-	if successor != 0 {
-		events = func(t *Tx, id int64) (int64, error) {
-			return t.sql.Exec(`UPDATE event SET channel = $3 WHERE seq IN (SELECT seq FROM event WHERE channel = $1 LIMIT $2)`,
-				id, int64(purgeBatch), successor)
-		}
-		deliveries = func(t *Tx, id int64) (int64, error) { return t.moveDeliveries(id, successor, purgeBatch) }
-	}
-	all := []purge{
-		removal("chat", "id"), removal("alias", "(channel, contact)"), removal("idempotency", "(scope, key)"),
-		removal("upload", "id"), removal("stored_hour", "(channel, chat, hour)"),
+	return append(movePurges(successor), removal("chat", "id"), removal("alias", "(channel, contact)"), removal("upload", "id"),
 		removal("request_log", "(channel, seq)"), removal("remote_attempt", "(channel, message)"),
 		removal("remote_message", "(channel, remote)"), removal("remote_contact", "(channel, contact)"),
-		removal("remote_file", "(channel, sha256)"),
-		events, deliveries,
-		removal("counter_minute", "(channel, minute, what, webhook)"), removal("counter_hour", "(channel, hour, what, webhook)"),
+		removal("remote_file", "(channel, sha256)"), removal("counter_minute", "(channel, minute, what, webhook)"),
+		removal("counter_hour", "(channel, hour, what, webhook)"))
+}
+
+// archivePurges lists what purges the rows of an archive's number that do not belong to it. It never runs, so its files are not fetched.
+func archivePurges(successor int64) []purge {
+	return append(movePurges(successor), removal("media_fetch", "seq"), move("upload", "id", "", successor))
+}
+
+func movePurges(successor int64) []purge {
+	deliveries := removal("delivery", "seq")
+	if successor != 0 {
+		deliveries = func(t *Tx, id int64) (int64, error) { return t.moveDeliveries(id, successor, purgeBatch) }
 	}
+	return []purge{removal("idempotency", "(scope, key)"), removal("stored_hour", "(channel, chat, hour)"), deliveries,
+		move("event", "seq", lastFirst, successor), move("channel_state", "(channel, seq)", lastFirst, successor)}
+}
+
+const lastFirst = ` ORDER BY seq DESC`
+
+// move gives rows of a number that of its successor, or deletes them if there is none.
+func move(table, key, order string, successor int64) purge {
 	if successor == 0 {
-		all = append(all, removal("channel_state", "(channel, seq)"))
+		return removal(table, key)
 	}
-	return all
+	some := `(SELECT ` + strings.Trim(key, "()") + ` FROM ` + table + ` WHERE channel = $1` + order + ` LIMIT $2)`
+	statement := `UPDATE ` + table + ` SET channel = $3 WHERE ` + key + ` IN ` + some
+	return func(t *Tx, id int64) (int64, error) { return t.sql.Exec(statement, id, int64(purgeBatch), successor) }
 }
 
 // EraseOlder erases up to limit messages of a channel that are not pending and were received before a time, the oldest
