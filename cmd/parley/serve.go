@@ -22,7 +22,8 @@ import (
 var serverSettings = []string{
 	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL, keyNodeInsecure,
 	keyListen, keyPublicURL, keyAllowPrivate, keyCallers, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel,
-	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyReaders, keyDeliveries, keyConnections, keyDials,
+	keyLogFormat, keyMetricsOpen, keyMCPSend, keyEventLife, keyEventCap, keyOTPLife, keyMessageLife, keyReaders, keyDeliveries,
+	keyConnections, keyDials,
 	keyMedia, keyPerDay, keyInContact, keyInChannel,
 	keyMinFree, keyFiles, keyFilesServer, keyFilesRegion,
 	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyKeepBackups, keyVersion, keyEndpoint, keyTrust}
@@ -67,6 +68,7 @@ func (c *cli) appConfig() (app.Config, error) {
 	}
 	events, most, errEvents := c.eventRetention()
 	otps, errOTPs := c.set.duration(keyOTPLife, 24*time.Hour)
+	messages, errMessages := c.messageRetention(events)
 	media, errMedia := c.set.limit(keyMedia)
 	contacts, errContacts := c.set.limit(keyOTPContacts)
 	prefix, errPrefix := c.set.limit(keyOTPPrefix)
@@ -74,8 +76,8 @@ func (c *cli) appConfig() (app.Config, error) {
 	var a app.Config
 	errStorage := cmp.Or(c.readStorage(&a), c.readMachine(&a))
 	log, level, errLog := c.logger()
-	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errBackups, errStorage,
-		errLog)
+	err := cmp.Or(errRanges, errCallers, errProxies, errRate, errEvents, errMessages, errOTPs, errMedia, errContacts, errPrefix, errBackups,
+		errStorage, errLog)
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -98,6 +100,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		EventLife:         events,
 		EventCap:          most,
 		OTPLife:           otps,
+		MessageLife:       messages,
 		RequestsPerSecond: rate,
 		Storage:           a.Storage,
 		MediaPerMinute:    int64(media) << 20,
@@ -177,6 +180,16 @@ func (c *cli) eventRetention() (time.Duration, int64, error) {
 		err = fail(exitUsage, "%s: event_cap must be at least %d", c.set.values[keyEventCap].origin, minEventCap)
 	}
 	return events, int64(most), err
+}
+
+// messageRetention is not shorter than that of events, which show their messages.
+func (c *cli) messageRetention(events time.Duration) (time.Duration, error) {
+	life, err := c.set.duration(keyMessageLife, 0)
+	if err == nil && life > 0 && life < events {
+		err = fail(exitUsage, "%s: message_retention must be 0 or at least event_retention, because events show their messages",
+			c.set.values[keyMessageLife].origin)
+	}
+	return life, err
 }
 
 // logger writes to stderr: text to a terminal, otherwise JSON. Its level can be changed later.

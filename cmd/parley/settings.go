@@ -77,6 +77,7 @@ const (
 	keyEventLife    = "event_retention"
 	keyEventCap     = "event_cap"
 	keyOTPLife      = "otp_retention"
+	keyMessageLife  = "message_retention"
 	keyReaders      = "database_readers"
 	keyDeliveries   = "deliveries_at_once"
 	keyConnections  = "max_connections"
@@ -142,6 +143,8 @@ var settingTable = []setting{
 	{key: keyEventCap, kind: oneNumber, fallback: "10000000", about: "maximum events in the log " +
 		"while some are needed after their retention; then the oldest are removed"},
 	{key: keyOTPLife, fallback: "24h", about: "how long finished one-time codes and login links are stored"},
+	{key: keyMessageLife, fallback: "0", about: "how long messages are stored, with their chats, events and files, at least as long as " +
+		"events (0: for ever); a channel may erase their texts earlier"},
 	{key: keyReaders, kind: oneNumber, fallback: "4", about: "connections for reading the database; on PostgreSQL a node has 15 more"},
 	{key: keyDeliveries, kind: oneNumber, fallback: "64", about: "concurrent attempts at webhooks and callbacks"},
 	{key: keyConnections, kind: oneNumber, fallback: "10000", about: "maximum client connections; " +

@@ -366,7 +366,7 @@ func TestPlaces(t *testing.T) {
 	}()
 	now := time.Now()
 	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.PurgeEvents(t.Context(), now.Add(time.Hour), 1e9, int(events[4].Seq)) // all have one row
+		_, err := tx.PurgeEvents(t.Context(), 1e9, now.Add(time.Hour), 1e9, int(events[4].Seq)) // all have one row
 		return err
 	})
 	if err != nil {

@@ -35,8 +35,8 @@ type Program struct {
 	DataDir   string
 	// Settings are the current settings, without secrets.
 	Settings []diagnostics.Setting
-	// EventLife and OTPLife are the retention of events and of finished codes and links.
-	EventLife, OTPLife time.Duration
+	// EventLife, OTPLife and MessageLife are the retention of events, of finished codes and links, and of messages; zero: for ever.
+	EventLife, OTPLife, MessageLife time.Duration
 	// DatabaseSize is in bytes.
 	DatabaseSize func(ctx context.Context) (int64, error)
 	// Doctor runs all checks.
@@ -127,8 +127,9 @@ type lastBackup struct {
 }
 
 type retentionTimes struct {
-	Events string `json:"events"`
-	OTP    string `json:"otp"`
+	Events   string `json:"events"`
+	OTP      string `json:"otp"`
+	Messages string `json:"messages"`
 }
 
 func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
@@ -141,7 +142,8 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 		Version: p.Version, StartedAt: parley.Stamp(p.StartedAt), UpTime: time.Since(p.StartedAt).Round(time.Second).String(),
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
 		Channels: len(s.config.Gateway.List().Channels), Mode: p.Mode, URL: cmp.Or(s.config.PublicURL, s.config.URL), LocalURL: s.config.URL,
-		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
+		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String(),
+			parley.Duration(p.MessageLife).String()}, LogLevel: s.level.data(p.LogLevel),
 		Networks: mapped(s.config.Gateway.Networks(), s.network), Cluster: s.isNode(), WhatsAppClient: stampOrNil(p.ClientDate()),
 	}
 	if c, err := s.onlyChannel(ctx); err == nil {

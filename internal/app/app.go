@@ -222,18 +222,19 @@ func (s *server) makeParts() {
 		drivers[driver.Info().Name] = driver
 	}
 	s.gateway = gateway.New(gateway.Config{
-		Store:          s.data.Store,
-		Drivers:        drivers,
-		Media:          s.media,
-		Limits:         s.cfg.Storage.OrDefault(),
-		Keyring:        s.data.Keyring,
-		Log:            s.log,
-		Metrics:        s.metrics,
-		EventRetention: s.cfg.EventLife,
-		EventCap:       s.cfg.EventCap,
-		Cluster:        s.cluster,
-		Offline:        s.offline,
-		LoginLinks:     s.otp,
+		Store:            s.data.Store,
+		Drivers:          drivers,
+		Media:            s.media,
+		Limits:           s.cfg.Storage.OrDefault(),
+		Keyring:          s.data.Keyring,
+		Log:              s.log,
+		Metrics:          s.metrics,
+		EventRetention:   s.cfg.EventLife,
+		MessageRetention: s.cfg.MessageLife,
+		EventCap:         s.cfg.EventCap,
+		Cluster:          s.cluster,
+		Offline:          s.offline,
+		LoginLinks:       s.otp,
 	})
 	links := parley.MediaLinks{Base: s.address(), Keys: s.data.Keyring.Derive(parley.MediaLinkKeys)}
 	s.feed = feed.New(feed.Config{Store: s.data.Store, Keyring: s.data.Keyring, Log: s.log, Metrics: s.metrics, Links: links,

@@ -53,6 +53,7 @@ type Config struct {
 	// EventLife and OTPLife are the retentions of events and of finished codes and links. EventCap limits the events
 	// stored beyond their retention. Zero: the defaults of the packages.
 	EventLife, OTPLife time.Duration
+	MessageLife        time.Duration // of the rows of messages; zero: for ever
 	EventCap           int64
 	// KeepBackups is how many of its own backups the server keeps in the data directory; zero: 3; below zero: all.
 	KeepBackups int

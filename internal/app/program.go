@@ -32,6 +32,7 @@ func (s *server) program() api.Program {
 		Settings:     s.cfg.Settings,
 		EventLife:    cmp.Or(s.cfg.EventLife, gateway.DefaultEventRetention),
 		OTPLife:      s.otp.Retention(),
+		MessageLife:  s.cfg.MessageLife,
 		DatabaseSize: s.data.Store.Size,
 		Doctor:       s.examine,
 		Attention:    s.attention,

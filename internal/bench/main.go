@@ -91,6 +91,7 @@ func run(ctx context.Context, o options) error {
 		{"stream", measureStream},
 		{"history", measureHistory},
 		{"deletions", measureDeletions},
+		{"stalls", measureStalls},
 		{"whatsapp-sends", measureWhatsApp},
 		{"whatsapp-idle", measureIdle},
 		{"login-links", measureLinks},

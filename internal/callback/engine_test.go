@@ -136,7 +136,7 @@ func TestPurgedEventFailsItsDelivery(t *testing.T) {
 		pass(time.Second)
 		e.tx(func(tx *store.Tx) error {
 			for range 2 { // a needed event goes only where the log is too long
-				if n, err := tx.PurgeEvents(e.Context(), time.Now().Add(time.Second), 0, 1000); n != 1 || err != nil {
+				if n, err := tx.PurgeEvents(e.Context(), 0, time.Now().Add(time.Second), 0, 1000); n != 1 || err != nil {
 					return fmt.Errorf("%d events went: %w", n, err)
 				}
 			}

@@ -250,13 +250,36 @@ func deliveries(h *hook, events []parley.Event) []parley.Delivery {
 	return ds
 }
 
-// storeDeliveries stores deliveries and cursors, except for webhooks and channels that were deleted meanwhile.
+// maxStored is how many deliveries and cursors one transaction stores, so that other writers do not wait long. All deliveries of a page
+// to one webhook are in one, with its cursor.
+const maxStored = 200
+
+// storeDeliveries stores deliveries and cursors. If it fails after the first transaction, the page is planned again, and deliveries that
+// are stored are ignored.
 func (p *planner) storeDeliveries(ctx context.Context, planned map[parley.WebhookID][]parley.Delivery, cursor int64) error {
-	if len(planned) == 0 {
+	rows, some := 0, []parley.WebhookID(nil)
+	for id, ds := range planned {
+		some, rows = append(some, id), rows+len(ds)+1
+		if rows < maxStored {
+			continue
+		}
+		if err := p.storeSome(ctx, planned, some, cursor); err != nil {
+			return err
+		}
+		rows, some = 0, nil
+	}
+	return p.storeSome(ctx, planned, some, cursor)
+}
+
+// storeSome stores the deliveries and cursors of some webhooks, except for webhooks and channels that were deleted meanwhile.
+func (p *planner) storeSome(ctx context.Context, planned map[parley.WebhookID][]parley.Delivery, some []parley.WebhookID, cursor int64,
+) error {
+	if len(some) == 0 {
 		return nil
 	}
 	return p.config.Store.Tx(ctx, func(tx *store.Tx) error {
-		for id, ds := range planned {
+		for _, id := range some {
+			ds := planned[id]
 			_, err := tx.Webhook(ctx, id)
 			if errors.Is(err, parley.ErrNotFound) {
 				continue
@@ -289,18 +312,19 @@ func onExistingChannels(ctx context.Context, tx *store.Tx, ds []parley.Delivery)
 // storeCursors stores the cursors when the planner ends. If it fails, the next process reads a part of the log again.
 func (p *planner) storeCursors() {
 	ctx := context.Background()
-	err := p.config.Store.Tx(ctx, func(tx *store.Tx) error {
-		for _, h := range p.hooks {
-			if h.stored == h.Cursor {
-				continue
+	moved := slices.DeleteFunc(slices.Collect(maps.Values(p.hooks)), func(h *hook) bool { return h.stored == h.Cursor })
+	for some := range slices.Chunk(moved, maxStored) {
+		err := p.config.Store.Tx(ctx, func(tx *store.Tx) error {
+			for _, h := range some {
+				if err := tx.SetWebhookCursor(ctx, h.ID, h.Cursor); err != nil {
+					return err
+				}
 			}
-			if err := tx.SetWebhookCursor(ctx, h.ID, h.Cursor); err != nil {
-				return err
-			}
+			return nil
+		})
+		if err != nil {
+			p.config.Log.Warn("store the cursors of webhooks", "error", err)
+			return
 		}
-		return nil
-	})
-	if err != nil {
-		p.config.Log.Warn("store the cursors of webhooks", "error", err)
 	}
 }

@@ -35,7 +35,7 @@ func TestWebhookGap(t *testing.T) {
 			return nil
 		}, "off since"},
 		{func(tx *store.Tx) error {
-			_, err := tx.PurgeEvents(t.Context(), time.Now().Add(time.Hour), 1e9, 100)
+			_, err := tx.PurgeEvents(t.Context(), 1e9, time.Now().Add(time.Hour), 1e9, 100)
 			return err
 		}, "off since"},
 		{func(tx *store.Tx) error { return tx.UpdateWebhook(t.Context(), on) }, "missed events: 4 were removed"},

@@ -270,7 +270,7 @@ func TestPurgedCursor(t *testing.T) {
 	e.add("main", 1)
 	e.expect(first, 10, 11)
 	err := e.store.Tx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.PurgeEvents(t.Context(), time.Now().Add(time.Hour), 1e9, 100)
+		_, err := tx.PurgeEvents(t.Context(), 1e9, time.Now().Add(time.Hour), 1e9, 100)
 		return err
 	})
 	if err != nil {

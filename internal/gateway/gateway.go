@@ -51,7 +51,9 @@ type Config struct {
 	// EventRetention is how long events are stored; zero: [DefaultEventRetention]. Events that a webhook or a waiting
 	// delivery needs stay longer, while the log has at most EventCap events; zero: [DefaultEventCap].
 	EventRetention time.Duration
-	EventCap       int64
+	// MessageRetention is how long the rows of messages are stored, with or without their texts; zero: for ever.
+	MessageRetention time.Duration
+	EventCap         int64
 	// Limits bound the files that come in.
 	Limits store.StorageLimits
 	// Cluster says which channels this process serves; nil: all.

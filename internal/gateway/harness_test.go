@@ -33,12 +33,12 @@ type bench struct {
 	g       *gateway.Gateway
 	config  gateway.Config // of g
 
-	ahead     time.Duration // of the machine's clock
-	eventLife time.Duration
-	limits    store.StorageLimits
-	links     gateway.LoginLinks
-	cancel    context.CancelFunc
-	done      chan struct{}
+	ahead                  time.Duration // of the machine's clock
+	eventLife, messageLife time.Duration
+	limits                 store.StorageLimits
+	links                  gateway.LoginLinks
+	cancel                 context.CancelFunc
+	done                   chan struct{}
 }
 
 func newBench(t *testing.T) *bench {
@@ -98,7 +98,7 @@ func (b *bench) start() {
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Drivers: map[parley.NetworkName]network.Driver{
 			parley.Sandbox: b.driver, parley.WhatsApp: live{b.driver}, "modest": modest{b.driver}},
-		Keyring: b.keyring, LoginLinks: b.links, EventRetention: b.eventLife, Limits: b.limits,
+		Keyring: b.keyring, LoginLinks: b.links, EventRetention: b.eventLife, MessageRetention: b.messageLife, Limits: b.limits,
 	}
 	b.g = gateway.New(b.config)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -15,7 +15,9 @@ import (
 
 const (
 	maintenanceEvery = time.Minute
-	purgeBatch       = 500 // rows in one transaction, so that other writers do not wait long
+	purgeBatch       = 200 // rows in one transaction, so that other writers do not wait long
+
+	maxOldStates = 20 * purgeBatch // statuses of channels that are purged in a minute
 
 	// encryptedRetention is for texts of channels that store no text: as long as webhooks retry, and long enough for a
 	// phone that was off to request a message again.
@@ -78,6 +80,7 @@ func (g *Gateway) maintain(ctx context.Context) {
 		g.storeClock(ctx)
 		g.purgeCommon(ctx, run)
 	}
+	g.purgeMessages(ctx, run)
 	for _, a := range g.all() {
 		c := a.snapshot()
 		if c.Settings.Retention == nil {
@@ -90,6 +93,44 @@ func (g *Gateway) maintain(ctx context.Context) {
 	}
 }
 
+// purgeMessages deletes the rows of old messages of the channels that are served here. The store is read in the order of the messages, so
+// it ends at the first young ones.
+func (g *Gateway) purgeMessages(ctx context.Context, run func(what string, do purge)) {
+	if g.config.MessageRetention == 0 {
+		return
+	}
+	before, kept := g.Clock().Add(-g.config.MessageRetention), map[int64]bool{}
+	for last := int64(0); ; {
+		old, next, err := g.config.Store.OldMessages(ctx, last, before, purgeBatch, kept)
+		if err != nil && ctx.Err() == nil {
+			g.config.Log.Error("look for old messages", "error", err)
+		}
+		accounts := map[*account][]int64{}
+		for _, m := range old {
+			if a, err := g.account(m.Channel); err == nil {
+				accounts[a] = append(accounts[a], m.Seq)
+			}
+		}
+		if len(accounts) > 0 {
+			run("purge old messages", func(tx *store.Tx) (_ bool, files []parley.Media, err error) {
+				for a, seqs := range accounts {
+					if refusal, err := a.check(ctx, tx); refusal != nil || err != nil {
+						continue // it is served elsewhere by now, or gone
+					}
+					some, err := tx.DeleteMessages(ctx, seqs)
+					if files = append(files, some...); err != nil {
+						return false, nil, err
+					}
+				}
+				return false, files, nil
+			})
+		}
+		if last = next; next == 0 || err != nil || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
 // purgeCommon purges what belongs to no single channel.
 func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purge)) {
 	now := g.Clock()
@@ -99,11 +140,10 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 	})
 	run("purge old counters", func(tx *store.Tx) (bool, []parley.Media, error) {
 		more, err := tx.PurgeCounters(ctx, now, purgeBatch)
-		return more, nil, errors.Join(err, tx.PurgeStored(ctx, now))
+		return more, nil, err
 	})
-	run("purge events", func(tx *store.Tx) (bool, []parley.Media, error) {
-		retention, most := cmp.Or(g.config.EventRetention, DefaultEventRetention), cmp.Or(g.config.EventCap, DefaultEventCap)
-		n, err := tx.PurgeEvents(ctx, now.Add(-retention), most, purgeBatch)
+	run("purge counts of stored bytes", func(tx *store.Tx) (bool, []parley.Media, error) {
+		n, err := tx.PurgeStored(ctx, now, purgeBatch)
 		return n == purgeBatch, nil, err
 	})
 	run("erase encrypted texts", func(tx *store.Tx) (bool, []parley.Media, error) {
@@ -123,14 +163,33 @@ func (g *Gateway) purgeCommon(ctx context.Context, run func(what string, do purg
 	run("purge finished deletions", func(tx *store.Tx) (bool, []parley.Media, error) {
 		return false, nil, tx.PurgeDeletions(ctx, now.Add(-store.DeletionRetention))
 	})
+	before := now.Add(-cmp.Or(g.config.EventRetention, DefaultEventRetention))
+	upTo, errEvents := g.config.Store.NeededEvents(ctx)
+	states, errStates := g.config.Store.OldStates(ctx, before, maxOldStates)
+	if err := cmp.Or(errEvents, errStates); err != nil {
+		if ctx.Err() == nil {
+			g.config.Log.Error("look for old events", "error", err)
+		}
+		return
+	}
+	run("purge events", func(tx *store.Tx) (bool, []parley.Media, error) {
+		n, err := tx.PurgeEvents(ctx, upTo, before, cmp.Or(g.config.EventCap, DefaultEventCap), purgeBatch)
+		return n == purgeBatch, nil, err
+	})
+	for some := range slices.Chunk(states, purgeBatch) {
+		run("purge old statuses of channels", func(tx *store.Tx) (bool, []parley.Media, error) {
+			return false, nil, tx.DeleteStates(ctx, some)
+		})
+	}
 }
 
 // purge changes a batch in a transaction. It returns the files that no message needs any more.
 type purge func(*store.Tx) (more bool, files []parley.Media, err error)
 
-// inBatches repeats a purge in small transactions until there is no more.
+// inBatches repeats a purge in small transactions until there is no more. Other writers get as much time as each of them took.
 func (g *Gateway) inBatches(ctx context.Context, do purge) error {
 	for more := true; more; {
+		began := time.Now()
 		var files []parley.Media
 		err := g.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			more, files, err = do(tx)
@@ -140,6 +199,9 @@ func (g *Gateway) inBatches(ctx context.Context, do purge) error {
 			return err
 		}
 		g.RemoveFiles(ctx, files)
+		if !wait.Sleep(ctx, time.Since(began)) {
+			return ctx.Err()
+		}
 	}
 	return nil
 }

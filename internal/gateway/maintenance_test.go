@@ -71,3 +71,40 @@ func TestOrphansAreRemoved(t *testing.T) {
 		wants("a day later", map[string]bool{named: true, orphan: false, young: false, uploaded: false})
 	})
 }
+
+// TestOldMessagesAreDeleted has a message with a file become as old as messages may be, and one that came later.
+func TestOldMessagesAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.stop()
+		b.messageLife = time.Hour
+		b.start()
+		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"),
+			At: time.Now()}
+		if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		history := func() []parley.Message {
+			page, _, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return page
+		}
+		key := parley.MediaIn(history()[0].Content).Key
+		time.Sleep(59 * time.Minute)
+		b.await(ayu, "later", time.Second)
+		if got := len(history()); got != 2 {
+			t.Errorf("%d messages are stored after 59 minutes", got)
+		}
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if got := history(); len(got) != 1 || got[0].Content.Text() != "later" {
+			t.Errorf("after 62 minutes there are %+v", got)
+		}
+		if f, err := b.media.Open(t.Context(), key); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the file of a deleted message: %v, %v", f, err)
+		}
+	})
+}

@@ -9,8 +9,13 @@ import (
 )
 
 const (
-	// messagesOf is SQL for the number of messages in a chat, which is the position of the last one.
-	messagesOf = `(SELECT coalesce(max(position), 0) FROM message WHERE message.chat = chat.id)`
+	// lastPosition is SQL for the position of the last message in a chat; 0: it has none. firstPosition is that of the first one, which is
+	// not 1 if older ones were purged.
+	lastPosition  = `(SELECT coalesce(max(position), 0) FROM message WHERE message.chat = chat.id)`
+	firstPosition = `(SELECT coalesce(min(position), 1) FROM message WHERE message.chat = chat.id)`
+
+	// messagesOf is SQL for the number of messages in a chat.
+	messagesOf = lastPosition + ` - ` + firstPosition + ` + 1`
 
 	// lastOf is SQL for the time of the last message. last_at in the chat's row is only exact to the minute.
 	lastOf = `greatest(last_at, coalesce((SELECT created_at FROM message WHERE message.chat = chat.id ORDER BY position DESC LIMIT 1), 0))`
@@ -150,7 +155,7 @@ func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, posit
 		return id, 0, err
 	}
 	var last int64
-	const find = `SELECT id, ` + messagesOf + `, last_at, contact FROM chat `
+	const find = `SELECT id, ` + lastPosition + `, last_at, contact FROM chat `
 	err = t.row(find+`WHERE contact = $1 AND channel = $2`, []any{string(m.Chat), channel}, &id, &position, &last, &m.Chat)
 	if err == parley.ErrNotFound {
 		err = t.row(find+`WHERE id = (SELECT chat FROM alias WHERE contact = $1 AND channel = $2)`,
@@ -259,7 +264,8 @@ func (t *Tx) AddAlias(_ context.Context, code parley.ChannelCode, alias, contact
 func (t *Tx) mergeChats(channel, from, into int64) error {
 	var moved, had, first, fixed int64 // positions up to fixed do not change
 	const last = `(SELECT coalesce(max(position), 0) FROM message WHERE chat = `
-	err := t.row(`SELECT `+last+`$1), `+last+`$2), coalesce((SELECT seq FROM message WHERE chat = $1 AND position = 1), 0)`,
+	err := t.row(`SELECT `+last+`$1), `+last+`$2), coalesce((SELECT seq FROM message WHERE chat = $1 AND position > 0
+			ORDER BY position LIMIT 1), 0)`,
 		[]any{from, into}, &moved, &had, &first)
 	if err == nil && moved > 0 {
 		fixed, err = t.lastBelow(chatRange{into, had}, first)

@@ -69,7 +69,7 @@ func (r Reader) chatPage(q parley.ChatQuery, chats string, args ...any) ([]parle
 		s.and(`EXISTS (SELECT 1 FROM channel WHERE channel.id = chat.channel)`) // not of a deleted one
 	}
 	s.after(q.After)
-	return list(r, `SELECT chat.id, chat.last_at, chat.archived, message.position, `+unreadOf+`, `+messageColumns+`
+	return list(r, `SELECT chat.id, chat.last_at, chat.archived, `+messagesOf+`, `+unreadOf+`, `+messageColumns+`
 		FROM (SELECT `+summaryColumns+` FROM `+chats+` WHERE `+s.where+`
 			ORDER BY last_at DESC, id DESC LIMIT `+param(len(s.args)+1)+`) AS chat
 		JOIN channel ON channel.id = chat.channel
@@ -104,17 +104,17 @@ func (p *prefixed) Scan(into ...any) error { return p.row.Scan(append(p.first, i
 func (r Reader) HistoryAt(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, newest int64, limit int) (
 	messages []parley.Message, from, total int64, err error) {
 	r = r.with(ctx)
-	var id int64
-	err = r.row(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`))+` AND last_at > 0`,
-		[]any{string(chat), string(channel)}, &id, &total)
+	var id, first, last int64
+	err = r.row(`SELECT id, `+firstPosition+`, `+lastPosition+` FROM chat
+		WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`))+` AND last_at > 0`, []any{string(chat), string(channel)}, &id, &first, &last)
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	if newest <= 0 || newest > total {
-		newest = total
+	if newest <= 0 || newest > last {
+		newest = last
 	}
 	messages, err = r.historyTo(id, newest, limit)
-	return messages, newest, total, err
+	return messages, newest, max(last-first+1, 0), err
 }
 
 // Position returns the position of a message in its chat.

@@ -72,10 +72,11 @@ type ChannelActivity struct {
 }
 
 // Counters are per minute and per hour, for each channel and for all together. They are written in the transaction that
-// they count. Minutes are stored for two days, hours for 35.
+// they count. What is older than a chart shows in single minutes or hours is summed up by the steps of the next longer chart: ten minutes
+// and four hours. So the rows of a counter are at most some 600 for each channel and each webhook.
 const (
-	minuteLife = 48 * time.Hour
-	hourLife   = 35 * 24 * time.Hour
+	minuteLife, exactMinutes, minuteSum = 25 * time.Hour, 2 * time.Hour, 10
+	hourLife, exactHours, hourSum       = 31 * 24 * time.Hour, 8 * 24 * time.Hour, 4
 )
 
 // countKey is a row of the counters of one minute.
@@ -332,6 +333,7 @@ func (db *DB) Counters(ctx context.Context, since time.Time) (map[Counter]int64,
 
 // WebhookCounters sums the counters of each webhook since a time.
 func (db *DB) WebhookCounters(ctx context.Context, since time.Time) (map[parley.WebhookID]map[Counter]int64, error) {
+	since = since.Truncate(minuteSum * time.Minute) // its minutes are summed up
 	hour := (since.Unix() + 3599) / 3600
 	sums := map[parley.WebhookID]map[Counter]int64{}
 	err := each(db.counted(ctx), `SELECT webhook, what, sum(n) FROM (
@@ -418,7 +420,8 @@ func (db *DB) ChannelActivity(
 	return all, err
 }
 
-// PurgeCounters deletes up to limit old counters of minutes, and as many of hours. It reports whether there may be more.
+// PurgeCounters deletes up to limit old counters of minutes and as many of hours, and sums up as many that are not as old. It reports
+// whether there may be more.
 func (t *Tx) PurgeCounters(_ context.Context, now time.Time, limit int) (more bool, err error) {
 	minutes, err := t.sql.Exec(`DELETE FROM counter_minute WHERE (channel, minute, what, webhook) IN
 		(SELECT channel, minute, what, webhook FROM counter_minute WHERE minute < $1 LIMIT $2)`,
@@ -428,5 +431,65 @@ func (t *Tx) PurgeCounters(_ context.Context, now time.Time, limit int) (more bo
 	}
 	hours, err := t.sql.Exec(`DELETE FROM counter_hour WHERE (channel, hour, what, webhook) IN
 		(SELECT channel, hour, what, webhook FROM counter_hour WHERE hour < $1 LIMIT $2)`, now.Add(-hourLife).Unix()/3600, int64(limit))
-	return max(minutes, hours) == int64(limit), err
+	if err != nil {
+		return false, err
+	}
+	for _, s := range []struct {
+		find, add, remove string
+		before, by        int64
+	}{
+		{oldMinutes, addMinute, removeMinute, now.Add(-exactMinutes).Unix() / 60, minuteSum},
+		{oldHours, addHour, removeHour, now.Add(-exactHours).Unix() / 3600, hourSum},
+	} {
+		n, err := t.sumUp(s.find, s.add, s.remove, s.before-s.before%s.by, s.by, limit)
+		if err != nil {
+			return false, err
+		}
+		more = more || n == limit
+	}
+	return more || max(minutes, hours) == int64(limit), nil
 }
+
+// The counters of one step of minutes or hours that are not summed up yet. Those of all channels together are few, and stay.
+const (
+	oldMinutes = `SELECT channel, minute, what, webhook, n FROM counter_minute
+		WHERE minute > $1 AND minute < $2 AND (channel <> 0 OR webhook <> '') LIMIT $3`
+	oldHours = `SELECT channel, hour, what, webhook, n FROM counter_hour
+		WHERE hour > $1 AND hour < $2 AND (channel <> 0 OR webhook <> '') LIMIT $3`
+	removeMinute = `DELETE FROM counter_minute WHERE channel = $1 AND minute = $2 AND what = $3 AND webhook = $4`
+	removeHour   = `DELETE FROM counter_hour WHERE channel = $1 AND hour = $2 AND what = $3 AND webhook = $4`
+)
+
+// sumUp adds up to limit counters of the steps before an end to those of the beginnings of these steps. It looks at the last hour of such
+// steps: it runs every minute, and what it misses while no server runs is deleted when it is old.
+func (t *Tx) sumUp(find, add, remove string, end, by int64, limit int) (n int, err error) {
+	type row struct {
+		countKey
+		at, n int64
+	}
+	sums := map[row]int64{} // by rows without n
+	for begin := end - by; begin >= end-sumSteps*by && n < limit; begin -= by {
+		found, err := list(t.Reader, find, []any{begin, begin + by, int64(limit - n)}, func(s scanner) (r row, err error) {
+			return r, s.Scan(&r.channel, &r.at, &r.what, &r.webhook, &r.n)
+		})
+		if err != nil {
+			return 0, err
+		}
+		n += len(found)
+		for _, r := range found {
+			if err := t.exec(remove, r.channel, r.at, string(r.what), string(r.webhook)); err != nil {
+				return 0, err
+			}
+			sums[row{countKey: r.countKey, at: begin}] += r.n
+		}
+	}
+	for r, sum := range sums {
+		if err := t.exec(add, r.channel, r.at, string(r.what), string(r.webhook), sum); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// sumSteps is how many steps sumUp looks at.
+const sumSteps = 6

@@ -39,6 +39,34 @@ var counterTests = map[string]func(*env){
 		}
 	},
 
+	"old counters of a channel are summed up by the steps of charts": func(e *env) {
+		sent := outgoing("A1")
+		e.add(&sent)
+		e.tx(func(tx *store.Tx) error {
+			return second(tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Sent, nil, time.Now()))
+		})
+		now := time.Now()
+		for _, unit := range []struct {
+			step  time.Duration
+			steps int64
+			later time.Duration
+		}{{time.Minute, 10, 2*time.Hour + 20*time.Minute}, {time.Hour, 4, 8*24*time.Hour + 8*time.Hour}} {
+			e.tx(func(tx *store.Tx) error { return second(tx.PurgeCounters(e.Context(), now.Add(unit.later), 100)) })
+			for _, channel := range []parley.ChannelCode{"", main} {
+				from := now.Truncate(time.Duration(unit.steps) * unit.step)
+				steps, err := e.store.CounterSteps(e.Context(), store.CounterQuery{Channel: channel, From: from, Step: unit.step})
+				e.must(err)
+				var total int64
+				for at, counts := range steps {
+					if total += counts[store.CountSent]; channel == main && at%unit.steps != 0 {
+						e.Errorf("there are counters at step %d of %s", at, unit.step)
+					}
+				}
+				e.same("sent", total, int64(1))
+			}
+		}
+	},
+
 	"attempts of webhooks are counted with their time": func(e *env) {
 		done, waits := newCallback(5), newCallback(6)
 		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{done, waits}) })

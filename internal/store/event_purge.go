@@ -3,38 +3,54 @@ package store
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
-// PurgeEvents deletes up to limit events that were stored before a time, the oldest first. Events that an enabled webhook or
-// a waiting delivery needs stay, unless the log is longer than most events. When no more are to be deleted, it deletes up to limit old
-// statuses of channels.
-func (t *Tx) PurgeEvents(ctx context.Context, before time.Time, most int64, limit int) (int, error) {
-	n, err := t.removeEvents(ctx, millis(before), most, int64(limit))
-	if err != nil || n == int64(limit) {
-		return int(n), err
+// OldStates lists up to limit statuses of channels from before a time, by the seqs of their events. The current status of a channel stays,
+// however old it is. To find the others it reads those too, so it does not run on the connection that writes.
+func (r Reader) OldStates(ctx context.Context, before time.Time, limit int) ([]int64, error) {
+	return list(r.with(ctx), `SELECT seq FROM channel_state WHERE at < $1 AND EXISTS
+		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq) LIMIT $2`,
+		[]any{millis(before), int64(limit)}, sqldb.ScanOne[int64])
+}
+
+// DeleteStates deletes statuses of channels.
+func (t *Tx) DeleteStates(_ context.Context, seqs []int64) error {
+	for some := range slices.Chunk(seqs, maxList) {
+		in, args := inList(1, some)
+		if err := t.exec(`DELETE FROM channel_state WHERE seq IN `+in, args...); err != nil {
+			return err
+		}
 	}
-	// The current status of a channel stays, however old it is.
-	err = t.exec(`DELETE FROM channel_state WHERE (channel, seq) IN (SELECT channel, seq FROM channel_state WHERE at < $1 AND EXISTS
-		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq) LIMIT $2)`,
-		millis(before), int64(limit))
+	return nil
+}
+
+// NeededEvents returns the seq up to which no enabled webhook and no waiting delivery needs events. It reads all chats with waiting
+// deliveries, so it does not run on the connection that writes.
+func (r Reader) NeededEvents(ctx context.Context) (upTo int64, err error) {
+	// The delivery with the oldest event of a chat is not held. Without the hint the database walks over all delivered ones.
+	err = r.with(ctx).row(`SELECT greatest(removed_to, least(
+		coalesce((SELECT min(cursor) FROM webhook WHERE disabled_at = 0), $1),
+		coalesce((SELECT min(event) - 1 FROM delivery INDEXED BY delivery_due WHERE `+first+`), $1))) FROM log`,
+		[]any{int64(math.MaxInt64)}, &upTo)
+	return upTo, err
+}
+
+// PurgeEvents deletes up to limit events that were stored before a time, the oldest first. Events after a seq are needed and stay, unless
+// the log is longer than most events.
+func (t *Tx) PurgeEvents(ctx context.Context, upTo int64, before time.Time, most int64, limit int) (int, error) {
+	n, err := t.removeEvents(ctx, upTo, millis(before), most, int64(limit))
 	return int(n), err
 }
 
-func (t *Tx) removeEvents(ctx context.Context, before, most, limit int64) (int64, error) {
+func (t *Tx) removeEvents(ctx context.Context, upTo, before, most, limit int64) (int64, error) {
 	var oldest int64
 	err := t.optional(`SELECT seq FROM event ORDER BY seq LIMIT 1`, nil, &oldest)
 	if err != nil || oldest == 0 {
-		return 0, err
-	}
-	// The delivery with the oldest event of a chat is not held. Without the hint the database walks over all delivered ones.
-	var upTo int64
-	if err := t.row(`SELECT greatest(removed_to, least(
-		coalesce((SELECT min(cursor) FROM webhook WHERE disabled_at = 0), $1),
-		coalesce((SELECT min(event) - 1 FROM delivery INDEXED BY delivery_due WHERE `+first+`), $1))) FROM log`,
-		[]any{int64(math.MaxInt64)}, &upTo); err != nil {
 		return 0, err
 	}
 	if oldest > upTo {

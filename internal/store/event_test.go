@@ -206,7 +206,7 @@ var eventTests = map[string]func(*env){
 		e.tx(func(tx *store.Tx) error { return second(tx.EraseEncrypted(e.Context(), between, 10)) })
 		e.same("encrypted", [2]bool{e.events(0)[0].Encrypted != nil, e.events(0)[1].Encrypted != nil}, [2]bool{false, true})
 		e.tx(func(tx *store.Tx) error {
-			n, err := tx.PurgeEvents(e.Context(), tick(), 1e9, 10)
+			n, err := tx.PurgeEvents(e.Context(), 1e9, tick(), 1e9, 10)
 			if n != 2 {
 				err = errors.Join(err, fmt.Errorf("%d events went", n))
 			}
@@ -238,7 +238,11 @@ var eventTests = map[string]func(*env){
 		purge := func(most int64, want int) {
 			e.Helper()
 			e.tx(func(tx *store.Tx) error {
-				n, err := tx.PurgeEvents(e.Context(), tick(), most, 10)
+				upTo, err := tx.NeededEvents(e.Context())
+				if err != nil {
+					return err
+				}
+				n, err := tx.PurgeEvents(e.Context(), upTo, tick(), most, 10)
 				e.same("removed", n, want)
 				return err
 			})

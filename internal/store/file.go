@@ -189,8 +189,8 @@ const gotReach = 1000
 // gotMessage reports whether a message was sent to a chat. Statuses 1 to 4 mean that it was.
 func (r Reader) gotMessage(chat int64) (bool, error) {
 	var got int64
-	err := r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = $1 AND position BETWEEN 1 AND $2 AND from_me = 1
-			AND status BETWEEN 1 AND 4)
+	err := r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = $1 AND position > 0
+			AND position < (SELECT min(position) FROM message WHERE chat = $1) + $2 AND from_me = 1 AND status BETWEEN 1 AND 4)
 		OR EXISTS (SELECT 1 FROM message WHERE chat = $1 AND position > (SELECT max(position) FROM message WHERE chat = $1) - $2
 			AND from_me = 1 AND status BETWEEN 1 AND 4) THEN 1 ELSE 0 END`, []any{chat, int64(gotReach)}, &got)
 	return got != 0, err
@@ -216,7 +216,9 @@ func (t *Tx) countStored(channel parley.ChannelCode, of, size int64, at time.Tim
 
 func toHour(at time.Time) int64 { return at.Unix() / 3600 }
 
-// PurgeStored deletes counts of stored bytes that no limit needs any more.
-func (t *Tx) PurgeStored(_ context.Context, now time.Time) error {
-	return t.exec(`DELETE FROM stored_hour WHERE hour < $1`, toHour(now)-storedDay)
+// PurgeStored deletes up to limit counts of stored bytes that no limit of a day needs any more.
+func (t *Tx) PurgeStored(_ context.Context, now time.Time, limit int) (int, error) {
+	n, err := t.sql.Exec(`DELETE FROM stored_hour WHERE (channel, chat, hour) IN
+		(SELECT channel, chat, hour FROM stored_hour WHERE hour < $1 LIMIT $2)`, toHour(now)-storedDay, int64(limit))
+	return int(n), err
 }

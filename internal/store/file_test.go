@@ -52,7 +52,7 @@ var fileTests = map[string]func(*env){
 		e.must(count(other, 10*mib, start))
 		e.must(count(main, 4*mib, start.Add(time.Hour)))
 		e.must(e.store.MayStore(e.Context(), main, 6*mib, start.Add(25*time.Hour), limit))
-		e.tx(func(tx *store.Tx) error { return tx.PurgeStored(e.Context(), start.Add(48*time.Hour)) })
+		e.tx(func(tx *store.Tx) error { return second(tx.PurgeStored(e.Context(), start.Add(48*time.Hour), 100)) })
 		e.must(e.store.MayStore(e.Context(), main, limit, start, limit)) // nothing is left
 	},
 

@@ -398,11 +398,11 @@ var statusDeleted = strconv.Itoa(int(parley.Deleted))
 func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) (
 	[]parley.Message, int64, error) {
 	r = r.with(ctx)
-	var id, total int64
-	err := r.optional(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`)),
-		[]any{string(chat), string(channel)}, &id, &total)
-	newest := total - page.Offset
-	if err != nil || newest < 1 || page.Limit < 1 {
+	id, first, last := int64(0), int64(1), int64(0)
+	err := r.optional(`SELECT id, `+firstPosition+`, `+lastPosition+` FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`)),
+		[]any{string(chat), string(channel)}, &id, &first, &last)
+	total, newest := max(last-first+1, 0), last-page.Offset
+	if err != nil || newest < first || page.Limit < 1 {
 		return nil, total, err
 	}
 	messages, err := r.historyTo(id, newest, page.Limit)

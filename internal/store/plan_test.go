@@ -69,7 +69,7 @@ var few = map[string][][]string{
 	"alias":           {{"contact"}, {"chat"}},
 	"audit":           {{"seq"}, {"object"}},
 	"channel":         {{"id"}, {"code"}},
-	"channel_state":   {{"channel", "seq"}},
+	"channel_state":   {{"seq"}},
 	"chat":            {{"id"}, {"contact"}},
 	"counter_hour":    {{"channel", "hour"}},
 	"counter_minute":  {{"channel", "minute"}},

@@ -162,7 +162,6 @@ var walks = []struct {
 
 	// PostgreSQL may read a table once instead of looking up many rows in it.
 	{"channel", "($3 = '' OR code = $3) AND last_at > 0 LIMIT $4", "the channels of up to maxChats chats", "postgres"},
-	{"chat", "SELECT min(seq) FROM media_fetch", "the chats of many files that wait for their fetch", "postgres"},
 	{"channel", "SELECT min(seq) FROM media_fetch", "the channels of many files that wait for their fetch", "postgres"},
 	{"", "FROM otp_alarm CROSS JOIN channel", "an alarm is rare, and shown on the overview", ""},
 	{"message", "max(seq)", anEnd, "postgres"},

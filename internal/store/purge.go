@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -254,4 +255,90 @@ func (t *Tx) EraseOlder(_ context.Context, channel parley.ChannelCode, before ti
 		return 0, nil, err
 	}
 	return len(due), files, t.erase(due...)
+}
+
+// OldMessage is a message that was received before a time.
+type OldMessage struct {
+	Seq     int64
+	Channel parley.ChannelCode
+}
+
+// OldMessages lists messages that were received before a time, among the next limit messages after a seq, and returns the last seq that it
+// read; 0: there are no more. A pending message stays, with the later ones of its chat, because positions have no gaps: kept has these
+// chats, from the first call to the last.
+func (r Reader) OldMessages(ctx context.Context, after int64, before time.Time, limit int, kept map[int64]bool) (
+	old []OldMessage, last int64, err error) {
+	young, n := 0, 0
+	err = each(r.with(ctx), `SELECT seq, coalesce((SELECT code FROM channel WHERE channel.id = message.channel), ''), chat, status, received_at
+		FROM message WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{after, int64(limit)}, func(row scanner) error {
+		var m OldMessage
+		var chat, status, received int64
+		if err := row.Scan(&m.Seq, &m.Channel, &chat, &status, &received); err != nil {
+			return err
+		}
+		n, last = n+1, m.Seq
+		switch {
+		case received >= millis(before):
+			young++
+			kept[chat] = true
+		case status == int64(parley.Pending):
+			kept[chat] = true
+		case !kept[chat] && m.Channel != "": // else a purge of its channel deletes it
+			old = append(old, m)
+		}
+		return nil
+	})
+	if n < limit || young == n {
+		last = 0
+	}
+	return old, last, err
+}
+
+// DeleteMessages deletes messages of the history that are not pending, with everything that refers to them, and chats that have no more
+// messages and tell nothing else. It returns the files that no message needs any more. It must run where the channels are served: a
+// message that another node adds to such a chat at this moment would have none.
+func (t *Tx) DeleteMessages(_ context.Context, seqs []int64) (files []parley.Media, err error) {
+	for some := range slices.Chunk(seqs, maxList) {
+		in, args := inList(1, some)
+		found, more, err := t.messageFiles(`seq IN `+in+` AND status <> 0`, args...)
+		if err != nil || len(found) == 0 {
+			return files, err
+		}
+		files = append(files, more...)
+		those, args := inList(1, found)
+		chats, err := list(t.Reader, `SELECT DISTINCT chat FROM message WHERE seq IN `+those, args, sqldb.ScanOne[int64])
+		if err != nil {
+			return nil, err
+		}
+		names := `DELETE FROM remote_message WHERE (channel, remote) IN (SELECT named.channel, named.remote FROM message
+			JOIN remote_message AS named ON named.channel = message.channel AND named.message = message.id WHERE message.seq IN ` + those + `)`
+		if err := t.execAll(append([]string{names}, messageRemovals(those)...), args...); err != nil {
+			return nil, err
+		}
+		if err := t.closeChats(chats); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// closeChats hides those of some chats that have no messages in their history, and deletes those of which nothing else is known.
+func (t *Tx) closeChats(chats []int64) error {
+	those, args := inList(1, chats)
+	const empty = ` AND NOT EXISTS (SELECT 1 FROM message WHERE message.chat = chat.id AND position > 0)`
+	closed, err := list(t.Reader, `SELECT channel FROM chat WHERE last_at > 0 AND id IN `+those+empty, args, sqldb.ScanOne[int64])
+	if err != nil {
+		return err
+	}
+	for _, channel := range closed {
+		if err := t.exec(`UPDATE channel SET chats = chats - 1 WHERE id = $1`, channel); err != nil {
+			return err
+		}
+	}
+	return t.execAll([]string{
+		`UPDATE chat SET last_at = 0 WHERE last_at > 0 AND id IN ` + those + empty,
+		`DELETE FROM chat WHERE id IN ` + those + ` AND known = 0 AND archived = 0
+			AND NOT EXISTS (SELECT 1 FROM message WHERE message.chat = chat.id)
+			AND NOT EXISTS (SELECT 1 FROM alias WHERE alias.chat = chat.id)`,
+	}, args...)
 }

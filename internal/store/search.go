@@ -41,7 +41,7 @@ func (r Reader) CountMessagesAtMost(ctx context.Context, q parley.MessageQuery) 
 	if q.Contact != "" {
 		chats, err := r.findChats(q.Channel, withContact, string(q.Contact))
 		for _, c := range chats {
-			n += c.messages
+			n += c.last
 		}
 		return n, err
 	}
@@ -185,10 +185,10 @@ func (r Reader) findSeqs(q parley.MessageQuery, s search, order string) ([]int64
 	return seqs, rows.Err()
 }
 
-// chatRange is a chat to search.
-type chatRange struct{ id, messages int64 }
+// chatRange is a chat to search, with the position of its last message: at most so many it has.
+type chatRange struct{ id, last int64 }
 
-func scanChatRange(row scanner) (c chatRange, err error) { return c, row.Scan(&c.id, &c.messages) }
+func scanChatRange(row scanner) (c chatRange, err error) { return c, row.Scan(&c.id, &c.last) }
 
 // findWithContact searches the chats with a contact, one of each channel.
 func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, error) {
@@ -218,14 +218,14 @@ const withContact = `chat.id IN (SELECT id FROM chat WHERE contact = $1 UNION
 // findChats lists chats of a channel, or of all, up to one more than maxChats.
 func (r Reader) findChats(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
 	n := len(args)
-	return list(r, `SELECT chat.id, `+messagesOf+` FROM chat JOIN channel ON channel.id = +chat.channel WHERE `+condition+
+	return list(r, `SELECT chat.id, `+lastPosition+` FROM chat JOIN channel ON channel.id = +chat.channel WHERE `+condition+
 		` AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`) AND last_at > 0 LIMIT `+param(n+2),
 		append(args, string(channel), int64(maxChats)+1), scanChatRange)
 }
 
 // findInChat searches up to most messages of a chat. It returns the last seq that it read; 0: the chat's beginning.
 func (r Reader) findInChat(q parley.MessageQuery, c chatRange, most int64) (found []parley.Message, reached int64, err error) {
-	newest := c.messages
+	newest := c.last
 	if q.Before != math.MaxInt64 {
 		if newest, err = r.lastBelow(c, q.Before); err != nil || newest == 0 {
 			return nil, 0, err
@@ -250,7 +250,7 @@ func (r Reader) findInChat(q parley.MessageQuery, c chatRange, most int64) (foun
 // lastBelow returns the position of a chat's last message below a seq; 0: there is none. Positions and seqs grow together,
 // so it is found by bisection.
 func (r Reader) lastBelow(c chatRange, seq int64) (int64, error) {
-	low, high := int64(0), c.messages // the message at low is below the seq, the one after high is not
+	low, high := int64(0), c.last // the message at low is below the seq, the one after high is not
 	for low < high {
 		middle := (low + high + 1) / 2
 		at, err := r.seqAt(c.id, middle)
@@ -266,8 +266,9 @@ func (r Reader) lastBelow(c chatRange, seq int64) (int64, error) {
 	return low, nil
 }
 
+// seqAt returns the seq of the message at a position, or of the first one after it if that was purged.
 func (r Reader) seqAt(chat, position int64) (seq int64, err error) {
-	err = r.row(`SELECT seq FROM message WHERE chat = $1 AND position = $2`, []any{chat, position}, &seq)
+	err = r.row(`SELECT seq FROM message WHERE chat = $1 AND position >= $2 ORDER BY position LIMIT 1`, []any{chat, position}, &seq)
 	return seq, err
 }
 
@@ -290,7 +291,7 @@ func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) 
 	}
 	var total int64
 	for _, c := range chats {
-		total += c.messages
+		total += c.last
 	}
 	if len(chats) > maxChats || total > maxSorted {
 		return r.findInAll(q)

@@ -6,7 +6,8 @@
 //   - A method of [Tx] runs inside a transaction. When [DB.Tx] returns nil, everything in it is durable on disk.
 //   - Every row names its channel by number. Deleting or resetting a channel retires its number, which hides the rows at
 //     once. They are purged later (purge.go).
-//   - A message of the history has a position in its chat. Positions have no gaps and grow with the seq.
+//   - A message of the history has a position in its chat. Positions have no gaps and grow with the seq. A purge of old messages
+//     begins with the first ones, which makes the first position larger.
 //   - A number in any known spelling (alias) leads to one chat.
 //   - A change of a message's status and its event are in one transaction, so a timeline is complete.
 //   - Counters are written in the transaction that they count; on PostgreSQL with the first one after a second, or before they are read.

@@ -164,7 +164,8 @@ func (r Reader) Sessions(ctx context.Context, now time.Time) ([]parley.Ticket, e
 		ORDER BY created_at DESC, hash LIMIT $3`, []any{string(parley.SessionTicket), millis(now), int64(maxSessions)}, scanTicket)
 }
 
-// PurgeTickets deletes the tickets that expired before a time.
+// PurgeTickets deletes some tickets that expired before a time. It runs with every new one, so it deletes more than are made.
 func (t *Tx) PurgeTickets(_ context.Context, before time.Time) error {
-	return t.exec(`DELETE FROM ticket WHERE expires_at < $1`, millis(before))
+	return t.exec(`DELETE FROM ticket WHERE hash IN (SELECT hash FROM ticket WHERE expires_at < $1 LIMIT $2)`,
+		millis(before), int64(purgeBatch))
 }

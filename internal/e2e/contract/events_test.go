@@ -302,7 +302,7 @@ func TestStreamAfterRetention(t *testing.T) {
 	data := e.OpenData()
 	defer data.Close()
 	err := data.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.PurgeEvents(t.Context(), time.Now().Add(time.Hour), 1e9, 1000)
+		_, err := tx.PurgeEvents(t.Context(), 1e9, time.Now().Add(time.Hour), 1e9, 1000)
 		return err
 	})
 	if err != nil {

@@ -92,6 +92,8 @@ const Retention = ({ info }) => html`<${Card} title=${t('retention')}>
   <${Facts} rows=${[
     [t('events'), html`${duration(length(info.retention.events))} <code>--event-retention</code>`],
     [t('otp'), html`${duration(length(info.retention.otp))} <code>--otp-retention</code>`],
+    ...(info.retention.messages === '0s' ? [] : [[core('page.messages'),
+      html`${duration(length(info.retention.messages))} <code>--message-retention</code>`]]),
     [core('page.messages'), html`${t('messages')} <a href=${href('/channels')}>${core('page.channels')}</a>`],
   ]} />
   <p class="hint">${t('retentionHint')}</p>
