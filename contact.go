@@ -66,11 +66,15 @@ type Chat struct {
 	Archived bool
 }
 
+// MinEnding is how many of its last digits a number is found by at least.
+const MinEnding = 4
+
 // ChatQuery selects chats. Without contacts and a number it selects all.
 type ChatQuery struct {
 	Channel  ChannelCode // empty: of all channels
 	Contacts []ContactID // with any of these contacts or groups
 	Number   string      // or with a number that begins with these digits
+	Ending   string      // or with a number that ends with these, at least MinEnding
 	After    ChatCursor  // zero: from the newest on
 	Limit    int
 }

@@ -136,6 +136,7 @@ type MessageQuery struct {
 	Channel ChannelCode
 	Contact ContactID
 	Number  string // digits that the contact's number begins with; where they are somebody's whole number, that one's alone
+	Ending  string // digits that it ends with, at least MinEnding; with Number: that it begins or ends with
 	Status  *Status
 	Kind    Kind
 	FromMe  *bool

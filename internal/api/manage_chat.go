@@ -31,7 +31,7 @@ const (
 	maxContactChats = 200 // of one contact, one per channel
 )
 
-// listChats lists the chats of a channel or of all, newest first, or finds some by a name or the beginning of a number.
+// listChats lists the chats of a channel or of all, newest first, or finds some by a name or a number.
 func (s *server) listChats(ctx context.Context, r *request) (any, error) {
 	q := parley.ChatQuery{Channel: parley.ChannelCode(r.http.PathValue("code")), Limit: int(r.Whole("limit", 50, 1, maxListed))}
 	text := strings.TrimSpace(r.OptionalText("search", 1, maxSought))
@@ -46,12 +46,12 @@ func (s *server) listChats(ctx context.Context, r *request) (any, error) {
 	isSearch := text != ""
 	if isSearch {
 		q.After = parley.ChatCursor{}
-		q.Number = numberStart(text)
+		q.Number, q.Ending = numberPart(text)
 		q.Contacts = finder.Search(ctx, s.codes(q.Channel), text)
 	}
 	var chats []parley.ChatSummary
 	var err error
-	if !isSearch || q.Number != "" || len(q.Contacts) > 0 {
+	if !isSearch || q.Number != "" || q.Ending != "" || len(q.Contacts) > 0 {
 		chats, err = s.config.Gateway.ListChats(ctx, q)
 	}
 	if err != nil {
@@ -95,13 +95,35 @@ func (s *server) codes(only parley.ChannelCode) []parley.ChannelCode {
 	return mapped(s.config.Gateway.Channels(), func(c parley.Channel) parley.ChannelCode { return c.Code })
 }
 
-// numberStart returns the digits of a text that is the beginning of a phone number; else "".
-func numberStart(text string) string {
-	digits := strings.NewReplacer("+", "", " ", "", "-", "", "(", "", ")", "", ".", "").Replace(strings.TrimSuffix(text, "@c.us"))
-	if len(digits) < leastDigits || len(digits) > form.MaxNumber || strings.Trim(digits, "0123456789") != "" || digits[0] == '0' {
-		return ""
+var withoutSeparators = strings.NewReplacer("+", "", " ", "", "-", "", "(", "", ")", "", ".", "", "/", "")
+
+// numberPart reads a part of a phone number as people write it: what the number begins with, what it ends with, or either. A number
+// as it is dialled at home, 0812…, has no country: it is the end of the whole one. What is no number is neither.
+func numberPart(text string) (start, end string) {
+	text = strings.TrimSuffix(strings.TrimSpace(text), "@c.us")
+	digits := withoutSeparators.Replace(text)
+	if len(digits) > form.MaxNumber+2 || strings.Trim(digits, "0123456789") != "" {
+		return "", ""
 	}
-	return digits
+	abroad, isAbroad := strings.CutPrefix(digits, "00")
+	home, isHome := strings.CutPrefix(digits, "0")
+	switch {
+	case strings.HasPrefix(text, "+"):
+		start = digits
+	case isAbroad:
+		start = abroad
+	case isHome:
+		end = home
+	default:
+		start, end = digits, digits
+	}
+	if len(start) < leastDigits || len(start) > form.MaxNumber || start[0] == '0' {
+		start = ""
+	}
+	if len(end) < parley.MinEnding || len(end) > form.MaxNumber {
+		end = ""
+	}
+	return start, end
 }
 
 func chatCursorText(at parley.ChatCursor) *string {
@@ -184,7 +206,7 @@ func (s *server) readChat(ctx context.Context, r *request) (any, error) {
 
 // chatInPath reads a contact or a group: an id, or a number.
 func chatInPath(text string) parley.ContactID {
-	if digits := numberStart(text); digits != "" {
+	if digits, _ := numberPart(text); digits != "" {
 		return parley.NewContactID(digits)
 	}
 	return parley.ContactID(text)

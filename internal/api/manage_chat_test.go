@@ -176,3 +176,17 @@ func TestAuditOfTheConsole(t *testing.T) {
 		t.Errorf("the log has a text or a number: %s", text)
 	}
 }
+
+// TestNumberPart reads numbers as people write them.
+func TestNumberPart(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"+62 812-3003-9595": {"6281230039595", ""}, "0062 812 3003": {"628123003", ""}, "0812-3003-9595": {"", "81230039595"},
+		"(0812) 3003.9595": {"", "81230039595"}, "39595": {"39595", "39595"}, "6281230039595@c.us": {"6281230039595", "6281230039595"},
+		"628": {"628", ""}, "62": {}, "": {}, "Ayu": {}, "order 12345": {}, "0": {}, "0000": {}, "+": {}, "12345678901234567890": {}, "+0812": {},
+		"120363000039595@g.us": {},
+	} {
+		if start, end := numberPart(text); start != want[0] || end != want[1] {
+			t.Errorf("%q begins with %q and ends with %q, not %q", text, start, end, want)
+		}
+	}
+}

@@ -104,10 +104,12 @@ func messageQuery(f form.Form) parley.MessageQuery {
 		Text:  f.OptionalText("text", 1, maxSought),
 		Limit: int(f.Whole("limit", 50, 1, maxFound)), Before: seqCursor(f),
 	}
-	switch text := f.OptionalText("contact", 1, 60); {
+	text := f.OptionalText("contact", 1, 60)
+	start, end := numberPart(text)
+	switch {
 	case text == "":
-	case len(text) >= leastDigits && len(text) <= form.MaxNumber && strings.Trim(text, "0123456789") == "" && !strings.HasPrefix(text, "00"):
-		q.Number = text // a number or its prefix
+	case start+end != "" && !strings.Contains(text, "@"):
+		q.Number, q.Ending = start, end
 	case strings.HasSuffix(text, "@g.us"):
 		q.Contact = f.Group("contact").Chat()
 	default:

@@ -19,7 +19,7 @@ const unreadOf = `(SELECT count(*) FROM message AS late WHERE late.chat = chat.i
 // order of the list and every page costs the same.
 func (r Reader) ListChats(ctx context.Context, q parley.ChatQuery) ([]parley.ChatSummary, error) {
 	r = r.with(ctx)
-	if len(q.Contacts) == 0 && q.Number == "" {
+	if len(q.Contacts) == 0 && q.Number == "" && q.Ending == "" {
 		return r.chatPage(q, `chat`)
 	}
 	var all []parley.ChatSummary
@@ -29,6 +29,13 @@ func (r Reader) ListChats(ctx context.Context, q parley.ChatQuery) ([]parley.Cha
 			return nil, err
 		}
 		all = found
+	}
+	if q.Ending != "" {
+		found, err := r.chatPage(q, someChats(endsWith(`$2`, `$3`)), lastDigits(q.Ending)...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
 	}
 	for some := range slices.Chunk(q.Contacts, maxList) {
 		in, args := inList(2, texts(some))

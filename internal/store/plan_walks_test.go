@@ -84,14 +84,14 @@ var walks = []struct {
 	{"chat", "ORDER BY last_at DESC, id DESC LIMIT", limited, ""},
 	{"chat", " FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3", "a page, and the chats of its first and last minutes", ""},
 	{"chat", "ORDER BY last_at, id LIMIT 1 OFFSET", limited, ""},
-	{"chat", "contact >= $1 AND contact < $2 AND ($3 = '' OR code = $3) AND last_at > 0 LIMIT $4", limited, ""},
+	{"chat", "FROM chat JOIN channel ON channel.id = +chat.channel WHERE (", limited, ""},
 
 	// Searches look at so many messages at a time, or at chats that have not more.
 	{"message", "ORDER BY seq DESC LIMIT $2) AS next", "it ends at the limit; of pending messages there are few", ""},
 	{"message", "message.seq >= $2 AND", aRange, ""},
 	{"message", "message.seq >= $3 AND", aRange, ""},
-	{"message", "WHERE message.chat IN (SELECT id FROM chat WHERE contact >= $1", "these chats have at most maxSorted messages", ""},
-	{"chat", "WHERE message.chat IN (SELECT id FROM chat WHERE contact >= $1", "there are at most maxChats of these chats", ""},
+	{"message", "WHERE message.chat IN (SELECT id FROM chat WHERE (", "these chats have at most maxSorted messages", ""},
+	{"chat", "WHERE message.chat IN (SELECT id FROM chat WHERE (", "there are at most maxChats of these chats", ""},
 	{"message", "SELECT count(*) FROM message", operator, ""},
 
 	// The queue of a channel.

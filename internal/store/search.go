@@ -29,7 +29,7 @@ func (r Reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley
 	switch {
 	case q.Contact != "":
 		return r.findWithContact(q)
-	case q.Number != "":
+	case q.Number != "" || q.Ending != "":
 		return r.findByNumber(q)
 	}
 	return r.findInAll(q)
@@ -101,8 +101,8 @@ func (r Reader) findInAll(q parley.MessageQuery) (parley.MessagePage, error) {
 		return parley.MessagePage{}, err
 	}
 	s.and(`message.seq >= ?`, lowest)
-	if q.Number != "" {
-		s.and(`(SELECT contact FROM chat WHERE chat.id = message.chat) LIKE ?`, q.Number+"%")
+	if numbers, args := numbersIn(q); numbers != "" {
+		s.and(`EXISTS (SELECT 1 FROM chat WHERE chat.id = message.chat AND (`+numbers+`))`, args...)
 	}
 	found, err := r.match(q, s, ` ORDER BY message.seq DESC`)
 	if err != nil {
@@ -272,7 +272,7 @@ func (r Reader) seqAt(chat, position int64) (seq int64, err error) {
 	return seq, err
 }
 
-// findByNumber searches the chats with numbers that begin with some digits. If these chats have few messages it searches all
+// findByNumber searches the chats with numbers that begin or end with some digits. If these chats have few messages it searches all
 // of them. Else it searches the newest messages of all chats, among which theirs are not rare. Both are bounded.
 func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) {
 	whole := parley.NewContactID(q.Number)
@@ -284,8 +284,10 @@ func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) 
 		q.Contact = whole
 		return r.findWithContact(q)
 	}
-	from, to := q.Number, afterNumber(q.Number)
-	chats, err := r.findChats(q.Channel, `contact >= $1 AND contact < $2`, from, to)
+	numbers, args := numbersIn(q)
+	var theirs search
+	theirs.and(`(`+numbers+`)`, args...)
+	chats, err := r.findChats(q.Channel, theirs.where, args...)
 	if err != nil {
 		return parley.MessagePage{}, err
 	}
@@ -297,16 +299,38 @@ func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) 
 		return r.findInAll(q)
 	}
 	var s search
-	in := `contact >= ? AND contact < ?`
+	in := `(` + numbers + `)`
 	if q.Channel != "" {
 		in += ` AND +channel = ` + channelIDFrom(`?`) // the plus: by their numbers
-		s.and(`message.chat IN (SELECT id FROM chat WHERE `+in+`)`, from, to, string(q.Channel))
-	} else {
-		s.and(`message.chat IN (SELECT id FROM chat WHERE `+in+`)`, from, to)
+		args = append(args, string(q.Channel))
 	}
+	s.and(`message.chat IN (SELECT id FROM chat WHERE `+in+`)`, args...)
 	s.and(`+message.seq < ?`, q.Before)
 	found, err := r.match(q, s, ` ORDER BY message.seq DESC`)
 	return page(found, 0, q.Limit), err
+}
+
+// numbersIn is the condition of the chats with the numbers of a search, and its arguments; "": all.
+func numbersIn(q parley.MessageQuery) (condition string, args []any) {
+	if q.Number != "" {
+		condition, args = `contact >= ? AND contact < ?`, []any{q.Number, afterNumber(q.Number)}
+	}
+	if q.Ending == "" {
+		return condition, args
+	}
+	if condition != "" {
+		condition += ` OR `
+	}
+	return condition + endsWith(`?`, `?`), append(args, lastDigits(q.Ending)...)
+}
+
+// endsWith is the condition of the chats with numbers that end with some digits, found by the last four. lastDigits has its arguments.
+func endsWith(four, all string) string {
+	return `substr(contact, length(contact) - 8, 4) = ` + four + ` AND contact LIKE ` + all
+}
+
+func lastDigits(digits string) []any {
+	return []any{digits[len(digits)-parley.MinEnding:], "%" + string(parley.NewContactID(digits))}
 }
 
 // afterNumber is the upper end of the numbers that begin with some digits.

@@ -39,6 +39,36 @@ var numberTests = map[string]func(*env){
 		}
 		e.same("on a channel", e.findAll(parley.MessageQuery{Limit: 2, Number: "62811", Channel: main}), []string{"ANN", "LONG"})
 	},
+
+	"a number is found by its last digits": func(e *env) {
+		e.channel(main, other)
+		of := func(id, number string, channel parley.ChannelCode) *parley.Message {
+			m := incoming(id)
+			m.Channel, m.Chat = channel, parley.NewContactID(number)
+			return &m
+		}
+		group := of("GROUP", "", main)
+		group.Chat = "120363000039595@g.us"
+		e.add(of("HOME", "6281230039595", main), of("ABROAD", "5581230039595", other), of("LIKE", "6281230049595", main),
+			of("STARTS", "39595000001", main), group)
+		for digits, want := range map[string][]string{
+			"9595": {"LIKE", "ABROAD", "HOME"}, "39595": {"ABROAD", "HOME"}, "81230039595": {"ABROAD", "HOME"},
+			"6281230039595": {"HOME"}, "0000": nil, "5950": nil,
+		} {
+			e.same("who ends with "+digits, e.findAll(parley.MessageQuery{Limit: 2, Ending: digits}), want)
+			chats, err := e.store.ListChats(e.Context(), parley.ChatQuery{Ending: digits, Limit: 10})
+			if err != nil || len(chats) != len(want) {
+				e.Errorf("the chats that end with %s: %d, %v", digits, len(chats), err)
+			}
+		}
+		e.same("on a channel", e.findAll(parley.MessageQuery{Limit: 2, Ending: "9595", Channel: other}), []string{"ABROAD"})
+		e.same("at either end", e.findAll(parley.MessageQuery{Limit: 2, Number: "39595", Ending: "39595"}),
+			[]string{"STARTS", "ABROAD", "HOME"})
+		chats, err := e.store.ListChats(e.Context(), parley.ChatQuery{Number: "39595", Ending: "39595", Limit: 10})
+		if err != nil || len(chats) != 3 {
+			e.Errorf("the chats at either end: %d, %v", len(chats), err)
+		}
+	},
 }
 
 // findsByNumber has channels talk with some contacts whose numbers begin with some digits, and with others,

@@ -3,6 +3,9 @@
 import { signal, useState, useEffect, useRef } from './view.js';
 import { go, route } from './router.js';
 import { useEvents, generation } from './live.js';
+import { texts } from './i18n.js';
+
+const t = texts('core');
 
 const root = '/console/api';
 
@@ -36,7 +39,7 @@ async function fetched(method, path, { query, channel, headers, body, signal: ab
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     goneSince.value ??= Date.now();
-    throw new ApiError(0, { message: error.message });
+    throw new ApiError(0, { message: t('noServer') });
   }
   goneSince.value = null;
   if (answer.status === 401) signIn();

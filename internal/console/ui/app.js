@@ -1,10 +1,10 @@
 // The console begins here.
 import { html, render, effect, useEffect } from './view.js';
-import { route, routes, go } from './router.js';
+import { matched, route, routes, go } from './router.js';
 import { pages } from './routes.js';
 import { signIn } from './api.js';
 import { live, startLive } from './live.js';
-import { startState, isOffered, masked, paletteOpen, helpOpen } from './state.js';
+import { startState, isOffered, role, masked, paletteOpen, helpOpen } from './state.js';
 import { startChecklist } from './checklist.js';
 import { useKeys } from './keys.js';
 import { startTitle } from './shell/title.js';
@@ -44,6 +44,7 @@ function search() {
 }
 
 routes.value = pages;
+if (role.value === 'support' && matched.value.name === 'overview') go('/conversations', {}, { replace: true }); // where support works
 startTitle();
 
 // The sign-in page needs nothing from the server; everything else does, once.

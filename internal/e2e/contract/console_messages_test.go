@@ -92,6 +92,11 @@ func findFiltered(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		"contact=999&direction=out":           {"nobody"},
 		"contact=628150000&direction=in":      {"makasih"},
 		"contact=815":                         nil,
+		"contact=0815-0000-1001":              {"makasih", "Selamat PAGI"}, // as it is dialled at home
+		"contact=(0815)+0000+1001":            {"makasih", "Selamat PAGI"},
+		"contact=0062815-0000-1001":           {"makasih", "Selamat PAGI"},
+		"contact=00001001":                    nil,
+		"contact=1001":                        {"makasih", "Selamat PAGI"}, // the end
 		"text=pagi":                           {"Selamat PAGI"},
 		"text=" + url.QueryEscape("%"):        nil,
 		"type=text&text=NOBODY":               {"nobody"},
@@ -145,7 +150,7 @@ func findBad(_ *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		"limit=x":         "limit",
 		"after=yesterday": "after", "before=5": "before", "before=-1h": "before", "after=99999d": "after", "cursor=5": "cursor",
 		"cursor=m-5": "cursor", "cursor=m!": "cursor",
-		"contact=x": "contact", "contact=62": "contact", "contact=62-8": "contact", "contact=6281234567890123": "contact",
+		"contact=x": "contact", "contact=62": "contact", "contact=0-62": "contact", "contact=6281234567890123": "contact",
 		"contact=x@g.us": "contact", "text=" + strings.Repeat("x", 201): "text",
 	} {
 		e.Get(foundMessages+"?"+query, admin).ExpectFields(field)

@@ -36,7 +36,8 @@ export default function Page() {
       <${Button} need="operator" kind="primary" icon="plus" onClick=${create}>${t('new')}<//>`} />
     <h2>${t('rules')}</h2>
     <div class="rules"><${Table} label=${t('rules')} load=${load} rows=${rules} rowKey=${(rule) => rule.id}
-      columns=${ruleColumns(load.reload)} empty=${html`<${Empty} icon="bell" title=${t('noRules')} text=${t('noRulesText')} />`} /></div>
+      columns=${ruleColumns(load.reload)} empty=${html`<${Empty} icon="bell" title=${t('noRules')} text=${t('noRulesText')}>
+        <${Button} need="operator" kind="primary" icon="plus" onClick=${create}>${t('new')}<//><//>`} /></div>
     <h2>${t('recent')}</h2>
     <${Table} label=${t('recent')} load=${load} rows=${alerts} rowKey=${(alert) => alert.id} columns=${alertColumns}
       empty=${html`<${Empty} icon="good" title=${t('noAlerts')} />`} />

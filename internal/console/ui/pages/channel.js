@@ -59,10 +59,10 @@ function Channel({ code, tab }) {
           ${channel.number && html`<${Who} number=${channel.number} />`}
         <a href=${href('/tokens', { channel: code })}>${t('tokens')}</a><${Labels} of=${channel.labels} /></p>
     <//>
-    <${Evidence} of=${channel} />
+    ${tab !== 'pair' && html`<${Evidence} of=${channel} />`}
     <${ChannelTabs} code=${code} current=${tab} />
     ${['pair', 'danger'].includes(tab) && !hasRole('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair'
-      ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} />`
+      ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} /><${Evidence} of=${channel} />`
       : tab === 'requests' ? html`<${Requests} channel=${channel} />`
       : tab === 'settings' ? html`<${Settings} channel=${channel} changed=${changed} />`
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`

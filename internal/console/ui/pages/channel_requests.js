@@ -52,7 +52,7 @@ export function Requests({ channel }) {
 }
 
 const tone = (status) => (status < 400 ? 'good' : status < 500 ? 'warn' : 'bad');
-const took = (row) => (row.took_ms < 1 ? t('short') : duration(Math.round(row.took_ms)));
+const took = (row) => duration(row.took_ms);
 
 const columns = [
   { id: 'time', get label() { return t('time'); }, cell: (row) => html`<${Time} at=${row.at} />`, card: 'when' },

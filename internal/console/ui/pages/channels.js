@@ -200,7 +200,7 @@ const columns = (results, labelled, mixed) => [
   { id: 'name', label: t('name'), card: 'text', sort: true, class: 'channel-name',
     cell: (row) => html`<bdi class="clip">${mask(row.name)}</bdi>` },
   ...(labelled ? [{ id: 'labels', label: t('labels'), card: 'meta', class: 'channel-labels',
-    cell: (row) => html`<${Labels} of=${row.labels} />` }] : []),
+    cell: (row) => html`<${Labels} of=${row.labels} most=${2} />` }] : []),
   ...(mixed ? [{ id: 'network', label: t('network'), class: 'channel-network', cell: (row) => html`<${Network} of=${row} />` }] : []),
   { id: 'number', label: t('number'), card: 'meta', class: 'channel-number', sort: true,
     cell: (row) => (row.number ? html`<${Who} number=${row.number} />` : html`<span class="hide-small">–</span>`) },

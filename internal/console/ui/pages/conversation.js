@@ -1,5 +1,5 @@
 // One conversation: what was said in both directions, kept fresh, and the reply.
-import { html, useState, useEffect, useLayoutEffect, useRef } from '../view.js';
+import { html, useState, useEffect, useLayoutEffect, useMemo, useRef } from '../view.js';
 import { api } from '../api.js';
 import { generation } from '../live.js';
 import { href, setQuery } from '../router.js';
@@ -14,21 +14,22 @@ import { Composer } from '../parts/composer.js';
 import { Face } from '../parts/face.js';
 import { useForm, Form, Field, Submit, NeedsRole } from '../parts/form.js';
 import { Icon } from '../parts/icon.js';
-import { Badge } from '../parts/status.js';
+import { Badge, whyFailed } from '../parts/status.js';
 import { toast } from '../parts/toast.js';
 import { useBottom, useFollow, beginsDay, dayName } from '../parts/transcript.js';
+import { chatDraft } from '../parts/draft.js';
 import { mask, number, phone } from '../parts/who.js';
 import { title } from '../shell/title.js';
 
 const t = texts('conversations');
 const core = texts('core');
-const why = texts('messages');
 
 const pageSize = 50;
-const near = 150; // pixels from the beginning at which earlier messages are loaded
+const most = 200; // messages that are drawn; others come back when the reader scrolls there
+const near = 400; // pixels from an end at which more messages are loaded
 const mostPatched = 5; // messages that are loaded one by one after a change
 
-/** The messages that are loaded, oldest first and without gaps, and how many there are. */
+/** The messages that are loaded, oldest first and without gaps, and how many there are. Of a long chat it is a part. */
 function useHistory(channel, chat, message) {
   const path = `/manage/channels/${encodeURIComponent(channel)}/chats/${encodeURIComponent(chat)}`;
   const [state, set] = useState({ list: null, total: 0, info: null, error: null });
@@ -42,7 +43,8 @@ function useHistory(channel, chat, message) {
     const touches = old.length && page.length && page[0].position <= old.at(-1).position + 1 && page.at(-1).position >= old[0].position - 1;
     const all = new Map((touches ? old : []).map((m) => [m.position, m]));
     for (const m of page) all.set(m.position, m);
-    const list = [...all.values()].sort((a, b) => a.position - b.position);
+    const sorted = [...all.values()].sort((a, b) => a.position - b.position);
+    const list = earlier ? sorted.slice(0, most) : sorted.slice(-most);
     return { list, total: Math.max(earlier ? was.total : total, list.at(-1)?.position || 0), info, error: null };
       // a response may be overtaken by a later one
   });
@@ -81,15 +83,17 @@ function useHistory(channel, chat, message) {
 
 const isMessage = (channel, id) => (event) => event.channel === channel && (event.data.group_id || event.data.contact_id) === id;
 
-export function Thread({ channel, chat, message, onBack }) {
+export function Thread({ channel, chat, message, onBack, inner }) {
   const history = useHistory(channel, chat, message);
   const { list, info, error } = history;
   const id = info?.id || (chat.includes('@') ? chat : `${number(chat)}@c.us`);
   useFollow(['message.', 'poll.'], isMessage(channel, id), history.follow);
   const [open, setOpen] = useState('');
-  const [reply, setReply] = useState(null);
+  const draft = useMemo(() => chatDraft(`${channel}/${id}`), [channel, id]);
+  const [reply, setReply] = useState(draft.get().reply || null);
+  const answer = (to) => { setReply(to); draft.put({ reply: to }); };
   const [files, setFiles] = useState(null);
-  const box = useBottom(list && { data: [...list].reverse() }, list?.[0]?.position);
+  const box = useBottom(useMemo(() => list && { data: [...list].reverse() }, [list]), history.atEnd);
   useTarget(box, list, message);
   const loading = useRef(false);
 
@@ -110,7 +114,7 @@ export function Thread({ channel, chat, message, onBack }) {
   const send = async (path, body) => {
     box.follow();
     await call('post', path, { ...to, ...body, ...(reply && { reply_to: reply.id }) });
-    setReply(null);
+    answer(null);
     await history.newest();
   };
   const lastIn = list?.findLast((m) => !m.outgoing);
@@ -125,10 +129,19 @@ export function Thread({ channel, chat, message, onBack }) {
     : m.quoted?.body ? { text: mask(m.quoted.body) } : {});
   const onScroll = async () => {
     box.onScroll();
-    if (box.ref.current.scrollTop > near || loading.current || !list?.length || list[0].position === 1) return;
+    if (!box.ref.current || loading.current || !list?.length) return;
+    const { scrollTop, scrollHeight, clientHeight } = box.ref.current;
+    const older = scrollTop <= near && list[0].position > 1;
+    if (!older && (history.atEnd || scrollHeight - scrollTop - clientHeight > near)) return;
     loading.current = true;
-    await history.older().catch(() => {});
+    await (older ? history.older() : history.newer()).catch(() => {});
     loading.current = false;
+  };
+  // Escape closes what is innermost: the actions of a message, then what is answered, then the chat.
+  inner.current = () => {
+    if (open) setOpen('');
+    else if (reply) answer(null);
+    return Boolean(open || reply);
   };
   const react = (m) => (emoji) => act('put', '/send-message/reaction', { message_id: m.message_id, reaction: m.own_reaction === emoji
     ? '' : emoji });
@@ -150,29 +163,30 @@ export function Thread({ channel, chat, message, onBack }) {
         ${list?.length === 0 && html`<${Empty} icon="conversations" title=${t('nothingYet', { name: html`<bdi>${name}</bdi>` })}
           text=${hasRole('support') ? t('nothingYetText') : ''} />`}
         ${list?.[0]?.position > 1 && html`<div class="earlier"><${Button} small onClick=${history.older}>${t('earlier')}<//></div>`}
-        ${list?.map((m, i) => html`${beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.position}`}>${dayName(m)}</p>`}
-          <${Bubble} key=${m.position} m=${m} own=${m.outgoing} author=${author(m)}
+        ${list?.flatMap((m, i) => [beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.position}`}>${dayName(m)}</p>`,
+          html`<${Bubble} key=${m.position} m=${m} own=${m.outgoing} author=${author(m)}
             named=${isGroup && !m.outgoing && list[i - 1]?.contact_id !== m.contact_id} status=${m.status} quote=${toQuote(m)}
             onQuote=${m.reply_to && (() => setQuery({ message: m.reply_to }))} marked=${m.id === message || m.message_id === message}
             file=${() => api.blob(`/manage/messages/${encodeURIComponent(m.message_id)}/media`, { query: { channel } })}
-              note=${html`<${Notes} m=${m} channel=${channel} />`}
+              note=${html`<${Notes} m=${m} before=${list[i - 1]} channel=${channel} />`}
             open=${open === m.message_id} onOpen=${setOpen}
-              onReply=${hasRole('support') && !at?.archive_of && (() => { setReply(m); setOpen(''); })}
+              onReply=${hasRole('support') && !at?.archive_of &&
+                (() => { answer({ id: m.id, who: author(m), text: excerpt(m) }); setOpen(''); })}
             onReact=${hasRole('support') && !at?.archive_of && react(m)}
               onDelete=${hasRole('support') && m.outgoing && !at?.archive_of && remove(m)}>
             ${hasRole('support') && !m.outgoing && m.status === 'RECEIVED' &&
               html`<${Button} small kind="quiet" icon="check"
                 onClick=${() => act('post', '/send-message/seen', { message_id: m.message_id })}>${t('markSeen')}<//>`}
             <${Button} small kind="quiet" icon="info" href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>
-              ${t('details')}<//><//>`)}
+              ${t('details')}<//><//>`])}
         ${list && !history.atEnd && html`<div class="earlier"><${Button} small onClick=${history.newer}>${t('newer')}
           <//> <${Button} small onClick=${() => { box.follow(); if (message) setQuery({ message: null }, { replace: true });
             else history.newest(); }}>${t('toEnd')}<//></div>`}
       </div>
       ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>
         ${t('newBelow', { n: box.missed })}</button>`}
-      <${Reply} at=${at} channel=${channel} send=${send} reply=${reply && { who: author(reply), text: excerpt(reply) }}
-        onReplyEnd=${() => setReply(null)} onFiles=${setFiles}
+      <${Reply} key=${id} at=${at} channel=${channel} send=${send} reply=${reply} onReplyEnd=${() => answer(null)} onFiles=${setFiles}
+        kept=${draft.get().text} onText=${(text) => draft.put({ text })}
         lastOwn=${list?.findLast((m) => m.outgoing && m.type === 'text' && !m.deleted && !m.otp)?.body} />
     </div>
     ${files?.length > 0 && html`<${Attach} file=${files[0]} channel=${channel} name=${name} send=${send} close=${() => setFiles(null)} />`}
@@ -187,7 +201,7 @@ function useTarget(box, list, message) {
     if (!message || !there || shown.current === message) return;
     shown.current = message;
     box.leave();
-    box.ref.current.querySelector('.bubble.marked')?.scrollIntoView({ block: 'center' });
+    box.show(box.ref.current.querySelector('.bubble.marked'));
   }, [message, there]);
 }
 
@@ -211,12 +225,13 @@ function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen }) {
   </header>`;
 }
 
-/** Why it failed, and who sent it. */
-function Notes({ m, channel }) {
+/** Why it failed, and who sent it, unless the one above says so. */
+function Notes({ m, before, channel }) {
+  const known = before?.sent_by && before.sent_by.kind === m.sent_by?.kind && before.sent_by.id === m.sent_by.id;
   return html`${m.status === 'FAILED' &&
-    html`<p class="bubble-failed"><${Icon} name="bad" size=${14} /> ${why(`why.${m.error?.code || 'refused'}`)}
+    html`<p class="bubble-failed"><${Icon} name="bad" size=${14} /> <bdi>${whyFailed(m.error)}</bdi>${' '}
       <a href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>${t('details')}</a></p>`}
-    ${m.sent_by && html`<p class="bubble-by muted">
+    ${m.sent_by && !known && html`<p class="bubble-by muted">
       ${t(`sentBy.${m.sent_by.kind}`, { name: html`<bdi>${senderName(m.sent_by)}</bdi>` })}</p>`}`;
 }
 

@@ -2,7 +2,7 @@
 import { html, useState, useEffect, useMemo, useRef, classes } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { go, href, matched, query, setQuery } from '../router.js';
-import { channelBy, manyChannels, selected, toLine } from '../state.js';
+import { channelBy, manyChannels, sandboxes, selected, toLine } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, clock, day, isToday, full } from '../i18n.js';
 import { Empty, Failed, Loading } from '../parts/card.js';
@@ -29,6 +29,7 @@ export default function Page({ route: { params } }) {
   const { q = '', message } = query.value;
   const open = params.code && params.chat ? { channel: params.code, id: params.chat } : null;
   const list = useRef();
+  const inner = useRef(); // of the open chat: closes what is open in it
   useEffect(() => { if (!open) title.value = t('title'); }, [Boolean(open)]);
   const back = () => go('/conversations', { q });
   useKeys([
@@ -36,7 +37,7 @@ export default function Page({ route: { params } }) {
     ['ArrowUp', t('previous'), () => step(list.current, -1)],
     ['j', '', () => step(list.current, 1)],
     ['k', '', () => step(list.current, -1)],
-    ['Escape', core('back'), () => (open ? back() : q ? setQuery({ q: null }) : false)],
+    ['Escape', core('back'), () => (open ? inner.current?.() || back() : q ? setQuery({ q: null }) : false)],
   ]);
   return html`<h1 class="sr" tabindex="-1">${t('title')}</h1>
     <div class=${classes('inbox', open && 'open')}>
@@ -44,7 +45,8 @@ export default function Page({ route: { params } }) {
         <${Search} q=${q} onDown=${() => step(list.current, 1)} onEnter=${() => list.current.querySelector('a.chat-row')?.click()} />
         ${q ? html`<${Found} key=${q + selected.value} q=${q} open=${open} />` : html`<${Chats} key=${selected.value} open=${open} />`}
       </section>
-      ${open ? html`<${Thread} key=${toKey(open)} channel=${open.channel} chat=${open.id} message=${message} onBack=${back} />`
+      ${open ? html`<${Thread} key=${toKey(open)} channel=${open.channel} chat=${open.id} message=${message} onBack=${back}
+        inner=${inner} />`
         : html`<section class="inbox-none hide-small"><${Empty} icon="conversations" title=${t('pick')} text=${t('pickText')} /></section>`}
     </div>`;
 }
@@ -107,19 +109,24 @@ function Chats({ open }) {
   const { load, rows, more, older } = useChats(selected.value);
   const [over, setOver] = useState(false);
   const [away, setAway] = useState(false);
-  const [shown, , show] = useHeldRows(rows, toKey, over || away, selected.value);
+  const [within, setWithin] = useState(false);
+  const [shown, , show] = useHeldRows(rows, toKey, over || away || within, selected.value);
   const box = useRef();
   if (load.error && !rows) return html`<${Failed} load=${load} />`;
   if (!rows) return html`<${Loading} rows=${8} />`;
-  if (!rows.length) return html`<${Empty} icon="conversations" title=${t('none')} text=${t('noneText')} />`;
+  if (!rows.length) return html`<${Empty} icon="conversations" title=${t('none')} text=${t('noneText')}>
+    <${Button} kind="primary" href=${sandboxes.value.length ? href('/phone') : href('/channels')}>
+      ${core(sandboxes.value.length ? 'page.phone' : 'page.channels')}<//><//>`;
   const above = shown.length ? rows.findIndex((row) => toKey(row) === toKey(shown[0])) : 0;
   const toTop = () => { box.current.scrollTop = 0; show(); };
   return html`<div class="chat-rows" ref=${box} onScroll=${(event) => setAway(event.currentTarget.scrollTop > 40)}
-    onPointerEnter=${(event) => setOver(event.pointerType === 'mouse')} onPointerLeave=${() => setOver(false)}>
+    onPointerEnter=${(event) => setOver(event.pointerType === 'mouse')} onPointerLeave=${() => setOver(false)}
+    onFocusIn=${(event) => setWithin(event.target.matches('.chat-row'))} onFocusOut=${() => setWithin(false)}>
     <div class="new-chats">${above > 0 && html`<button type="button" class="button primary small" onClick=${toTop}>
       ${core('newRows', { n: above })}<${Icon} name="arrowup" size=${14} /></button>`}</div>
-    <ul aria-label=${t('list')}>${shown.map((chat) =>
-      html`<${Row} key=${toKey(chat)} chat=${chat} open=${open && toKey(open) === toKey(chat)} />`)}</ul>
+    ${/* each place keeps its element: what flows in moves nothing */ ''}
+    <ul aria-label=${t('list')}>${shown.map((chat, i) =>
+      html`<${Row} key=${i} chat=${chat} open=${open && toKey(open) === toKey(chat)} />`)}</ul>
     ${more && html`<${Older} older=${older} />`}
   </div>`;
 }

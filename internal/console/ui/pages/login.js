@@ -6,6 +6,7 @@ import { Button } from '../parts/button.js';
 import { confirm } from '../parts/dialog.js';
 import { Note } from '../parts/card.js';
 import { Code } from '../parts/code.js';
+import { toasts } from '../parts/toast.js';
 import { texts } from '../i18n.js';
 
 const t = texts('login');
@@ -40,6 +41,7 @@ export default function Page({ route }) {
 
   useEffect(() => {
     title.value = t('title');
+    toasts.value = []; // they were about another page
     const take = () => {
       const ticket = location.hash.slice(1);
       if (!ticket) return;

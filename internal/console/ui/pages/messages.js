@@ -12,7 +12,7 @@ import { FilterInput, choices, leftOut, parse, toQuery } from '../parts/filter.j
 import { useDrawer, Drawer, Dialog } from '../parts/dialog.js';
 import { useHold, NewRows } from '../parts/hold.js';
 import { Icon } from '../parts/icon.js';
-import { Badge, Tick } from '../parts/status.js';
+import { Badge, Tick, whyFailed } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
 import { Who, Body, mask, phone, number } from '../parts/who.js';
@@ -62,6 +62,7 @@ export default function Page() {
     <div class="feed" ...${hold.box} data-held=${hold.held ? 'true' : 'false'}>
       <${NewRows} n=${feed.fresh} onShow=${feed.show} />
       <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${toKey} columns=${columns} drawer=${drawer} pure
+        flowing
         rowHref=${(row) => href('/messages', { q, ...drawer.at(toKey(row)) })} rowClass=${(row) => row.status === 'FAILED' && 'failed-row'}
           empty=${!feed.more && empty(q)} />
     </div>
@@ -169,7 +170,8 @@ const columns = [
     : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'textErased' : 'noText',
       { type: typeName(m.type) })}</span>`), card: 'text', class: 'body-cell' },
   { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />
-    ${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
+    ${m.status === 'FAILED' && html` <span class="why clip" title=${whyFailed(m.error)}><bdi>${whyFailed(m.error)}</bdi></span>`}`,
+    card: 'status', class: 'status-cell' },
   { id: 'took', get label() { return t('after'); },
     cell: (m) => (m.outgoing && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''),
     align: 'end', wide: true },

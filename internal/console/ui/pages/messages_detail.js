@@ -52,7 +52,7 @@ export function Detail({ id, open }) {
     <p class="answer">${sentence(m)}</p>
     <${Actions} m=${m} path=${path} open=${open} />
     ${m.status === 'FAILED' && html`<${Why} m=${m} />`}
-    <section><h3>${t(m.otp ? 'seenHidden' : 'seenAs')}</h3><${Seen} m=${m} path=${path} /></section>
+    <section><h3>${t(m.otp ? 'seenHidden' : isOut(m) ? 'seenAs' : 'wouldSee')}</h3><${Seen} m=${m} path=${path} /></section>
     <section><h3>${t('timeline')}</h3><${Line} m=${m} /></section>
     <section><${Facts} rows=${facts(m)} /></section>
     <section><h3>${t('deliveries')}</h3><${Caused} m=${m} /></section>
@@ -97,6 +97,9 @@ function Why({ m }) {
     <p><b>${t('remedy')}</b> ${t(`do.${code}`)} <a href="/docs" target="_blank" rel="noopener">${core('docs')}</a></p>
   <//>`;
 }
+
+// What failed or waits is on no phone.
+const isOut = (m) => m.status !== 'FAILED' && m.status !== 'PENDING';
 
 /** The bubble on the other phone. What it answers is looked up. */
 function Seen({ m, path }) {

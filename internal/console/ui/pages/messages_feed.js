@@ -38,11 +38,14 @@ async function lookUp({ id, channel }) {
 
 const find = (filter, cursor) => (filter.id ? lookUp(filter) : search(filter, cursor));
 
+// A number is named by its beginning or its end; as it is dialled at home it has no country.
+const isOf = (digits, part) => digits.startsWith(number(part)) || digits.endsWith(number(part).replace(/^0/, ''));
+
 /** Whether a message that is new belongs into the list. */
 function wanted(filter, m) {
   const { channel, contact, direction, status, type, text, before, id } = { ...filter, ...toQuery(filter) };
   return !id && !before && !wantsCodes(filter) && (!channel || channel === m.channel) &&
-    (!contact || number(m.contact_id || '').startsWith(number(contact)))
+    (!contact || isOf(number(m.contact_id || ''), contact))
     && (!direction || (direction === 'out') === m.outgoing) && (!status || status === m.status) && (!type || type === m.type)
     && (!text || m.body.toLowerCase().includes(text.toLowerCase()));
 }

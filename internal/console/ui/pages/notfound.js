@@ -1,6 +1,7 @@
 // An address without a page, and the page that was perhaps meant.
 import { html } from '../view.js';
 import { href, routes } from '../router.js';
+import { isOffered } from '../state.js';
 import { Head } from '../parts/card.js';
 import { texts } from '../i18n.js';
 
@@ -9,7 +10,7 @@ const core = texts('core');
 
 export default function Page({ route }) {
   const typed = route.at.split('/')[1].toLowerCase();
-  const [nearest] = routes.value.filter((entry) => entry.icon)
+  const [nearest] = routes.value.filter((entry) => entry.icon && isOffered(entry))
     .map((entry) => ({ entry, far: Math.min(distance(typed, entry.path.split('/')[1]),
       distance(typed, core(`page.${entry.name}`).toLowerCase())) }))
     .sort((a, b) => a.far - b.far);

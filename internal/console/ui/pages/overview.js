@@ -107,7 +107,8 @@ function Tiles({ data }) {
   const broken = data.needs.filter((need) => /^webhook_(failing|off)$/.test(need.code)).length;
   const pair = (times) => (times ? `${duration(times.p50)} / ${duration(times.p95)}` : '–');
   return html`<div class="tiles" role="group" aria-label=${t('last24h')}>
-    <${Tile} value=${num(all)} label=${core('page.channels')} href=${href('/channels')} tone=${channelTone[worst] === 'bad' ? 'bad' : ''}
+    <${Tile} value=${t('workingOf', { n: num(data.channels.WORKING || 0), all: num(all) })} label=${t('working')}
+      href=${href('/channels')} tone=${channelTone[worst] === 'bad' ? 'bad' : ''}
       sub=${counts.map(([status, n]) => `${num(n)} ${core(`channel.${status}`)}`).join(' · ') || t('noChannels')} />
     <${Tile} value=${num(day.sent)} label=${t('sent')} href=${href('/messages', { q: 'direction:out after:24h' })}
       sub=${t('deliveredRead', { delivered: percent(day.delivered, day.sent), read: percent(day.read, day.sent) })} />

@@ -134,7 +134,8 @@ function Chats({ phones, digits, onPick }) {
   if (load.error && !load.data) return html`<${Failed} load=${load} />`;
   if (!load.data) return html`<${Loading} rows=${3} />`;
   const said = load.data.flat().sort((a, b) => (a.timestamp < b.timestamp ? 1 : -1));
-  const silent = phones.shown.filter((code) => !said.some((chat) => chat.channel === code));
+  // A phone that talks with some has no need for a list of all others: the picker above finds them.
+  const silent = said.length ? [] : phones.shown;
   return html`<ul class="chats" aria-label=${t('chats')}>
     ${said.map((chat) => html`<li key=${chat.channel}><button type="button" onClick=${() => onPick({ to: chat.channel })}>
       <b class="clip"><bdi>${called(chat.channel)}</bdi></b><${Time} at=${chat.timestamp} /><bdi class="clip muted">

@@ -34,7 +34,7 @@ export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
   const byID = new Map(list?.map((m) => [m.id, m]));
   useReading(channel, device, list);
   useEffect(() => { if (list) onMessages?.(list); }, [load.data]);
-  const box = useBottom(load.data, step);
+  const box = useBottom(load.data);
 
   const act = async (body) => {
     setOpen('');
@@ -62,15 +62,15 @@ export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
         ? html`<${Button} small onClick=${() => setStep(step + 1)}>${t('earlier')}<//>`
         : html`<a href=${href('/messages', { channel, q: `to:${digits}` })}>${t('allMessages')}</a>`}</div>`}
       ${list?.length === 0 && html`<${Nothing} channel=${channel} device=${device} />`}
-      ${list?.map((m, i) => html`${beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.id}`}>${dayName(m)}</p>`}
-        <${Bubble} key=${m.message_id} m=${m} own=${m.from_phone} author=${author(m)} quote=${toQuote(m)} file=${file}
+      ${list?.flatMap((m, i) => [beginsDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.id}`}>${dayName(m)}</p>`,
+        html`<${Bubble} key=${m.message_id} m=${m} own=${m.from_phone} author=${author(m)} quote=${toQuote(m)} file=${file}
           status=${m.status === 'RECEIVED' ? 'DELIVERED' : m.status}
           vote=${!m.from_phone && ((options) => act({ type: 'vote', message_id: m.message_id, options }))} open=${open === m.message_id}
             onOpen=${setOpen}
           onReply=${() => { setReply(m); setOpen(''); }}
             onReact=${(emoji) => act({ type: 'reaction', message_id: m.message_id, reaction: m.reactions.includes(emoji) ? '' : emoji })}
           onDelete=${m.from_phone && (() => act({ type: 'delete', message_id: m.message_id }))}>
-            <${Button} small kind="quiet" icon="code" onClick=${() => setInspected(m)}>${t('inspect')}<//><//>`)}
+            <${Button} small kind="quiet" icon="code" onClick=${() => setInspected(m)}>${t('inspect')}<//><//>`])}
     </div>
     ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>
       ${t('newBelow', { n: box.missed })}</button>`}

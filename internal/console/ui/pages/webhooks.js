@@ -24,7 +24,8 @@ const t = texts('webhooks');
 const core = texts('core');
 
 const every = 30_000; // how often the figures of 24 hours are asked for again
-const counted = 20; // so many webhooks have figures in the list; each costs three questions
+const counted = 20; // so many webhooks have figures in the list; each costs a few questions
+const lateAfter = 300_000; // milliseconds that an event may wait
 
 export default function Page({ route }) {
   const { state, open } = query.value;
@@ -58,19 +59,21 @@ function lead(all) {
 function Endpoints({ load, rows }) {
   const drawer = useDrawer(rows, (row) => row.id, 'webhook');
   const figures = useLoad(async () => {
-    const since = new Date(Date.now() - 86_400_000).toISOString();
     const ask = (webhook, more) => api.get('/manage/deliveries', { query: { webhook, limit: 1, ...more } });
     const found = await Promise.all((rows || []).slice(0, counted).map(async ({ id, failing_since: failing }) => {
       // Where an address fails, the oldest are tried again and again, and the newest wait behind them.
-      const [last, good, bad, oldest] = await Promise.all([ask(id, { limit: 20 }), ask(id, { state: 'delivered', since }),
-        ask(id, { state: 'failed', since }), failing && ask(id, { state: 'waiting', limit: 20, order: 'oldest' })]);
-      if (good.meta.total) tick('webhook');
-      const tried = [last, good, bad, oldest].flatMap((page) => page?.data || []).filter((one) => one.tried_at)
+      const [last, waiting, { data: { total } }] = await Promise.all([ask(id, { limit: 20 }),
+        ask(id, { state: 'waiting', limit: failing ? 20 : 1, order: 'oldest' }),
+        api.get('/manage/stats', { query: { webhook: id, span: '24h' } })]);
+      const { attempts: all, failed } = total.webhooks;
+      if (all > failed) tick('webhook');
+      const tried = [last, waiting].flatMap((page) => page.data).filter((one) => one.tried_at)
         .sort((a, b) => Date.parse(b.tried_at) - Date.parse(a.tried_at));
-      return [id, { last: tried[0] || last.data[0], good: good.meta.total, all: good.meta.total + bad.meta.total }];
+      return [id, { last: tried[0] || last.data[0], good: all - failed, all, waiting: waiting.meta.total,
+        oldest: waiting.data[0]?.created_at }];
     }));
     return new Map(found);
-  }, [rows?.map((row) => row.id + row.failures).join(), now.value - (now.value % every)], { on: ['message.'] }).data || new Map();
+  }, [rows?.map((row) => row.id + row.failures).join(), now.value - (now.value % every)], { on: ['message.'] }).data;
   return html`
     <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer}
       rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
@@ -79,24 +82,27 @@ function Endpoints({ load, rows }) {
     ${(rows || load.error) && html`<${Card} title=${t('local')}><p class="muted">${t('localText')}</p>
       <${Code} text="parley listen --forward-to localhost:3000/hook" what=${t('command')} /><//>`}
     <${Drawer} drawer=${drawer} title=${drawer.row ? new URL(drawer.row.url).host : t('endpoint')}>${drawer.row
-      ? html`<${Endpoint} key=${drawer.id} webhook=${drawer.row} figures=${figures.get(drawer.id)} onChange=${load.reload}
+      ? html`<${Endpoint} key=${drawer.id} webhook=${drawer.row} figures=${figures?.get(drawer.id)} onChange=${load.reload}
         onGone=${drawer.close} />` : rows && html`<p>${t('gone')}</p>`}<//>`;
 }
 
-const states = { on: 'good', failing: 'warn', off: 'bad' };
-export const toState = (row) => (!row.enabled ? 'off' : row.failing_since ? 'failing' : 'on');
+const states = { on: 'good', late: 'warn', failing: 'warn', off: 'bad' };
+const isLate = (f) => f?.waiting > 0 && now.value - Date.parse(f.oldest) > lateAfter;
+export const toState = (row, f) => (!row.enabled ? 'off' : row.failing_since ? 'failing' : isLate(f) ? 'late' : 'on');
 
-export function State({ row }) {
-  const state = toState(row);
+export function State({ row, figures }) {
+  const state = toState(row, figures);
   return html`<span class="state ${states[state]}" title=${row.reason || undefined}>
     <${Icon} name=${state === 'on' ? 'good' : state === 'off' ? 'stop' : 'warn'} size=${16} />${t(`state.${state}`)}
     ${state === 'failing' && html`<span class="wide">${t('failingSince', { time: html`<${Time} at=${row.failing_since} />` })}
       </span>`}</span>`;
 }
 
+const none = (figures) => (figures ? '–' : ''); // while they load nothing is said
+
 const columns = (figures) => [
-  { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} />`,
-    sort: (row) => ['off', 'failing', 'on'].indexOf(toState(row)), card: 'status' },
+  { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} figures=${figures?.get(row.id)} />`,
+    sort: (row) => ['off', 'failing', 'late', 'on'].indexOf(toState(row, figures?.get(row.id))), card: 'status' },
   { id: 'url', label: t('address'), cell: (row) => html`<bdi class="clip">${row.url}</bdi>`, sort: (row) => row.url, card: 'title',
     class: 'url-cell' },
   { id: 'channel', label: core('page.channel'),
@@ -106,10 +112,11 @@ const columns = (figures) => [
     cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>
       ${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>`
       : html`<span class="muted">${t('every')}</span>`), wide: true },
-  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return toState(row) === 'failing'
-    ? html`<span class="state warn">${t('failures', { n: row.failures })}</span>` : f?.all
-    ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
-  { id: 'last', label: t('last'), cell: (row) => { const last = figures.get(row.id)?.last; return last ? html`<${Result} d=${last} />`
-    : '–'; }, card: 'text' },
+  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures?.get(row.id); return f?.all
+    ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : none(figures); } },
+  { id: 'waiting', label: t('waiting'), align: 'end', cell: (row) => { const f = figures?.get(row.id); return f?.waiting
+    ? html`${num(f.waiting)} <span class="muted wide"><${Time} at=${f.oldest} ago /></span>` : none(figures); } },
+  { id: 'last', label: t('last'), cell: (row) => { const last = figures?.get(row.id)?.last; return last ? html`<${Result} d=${last} />`
+    : none(figures); }, card: 'text' },
   { id: 'made', label: t('created'), cell: (row) => html`<${Time} at=${row.created_at} />`, wide: true },
 ];

@@ -159,7 +159,7 @@ function Waiting({ webhooks, counts, onDone }) {
     toast(t('retriedAll', { n }), { kind: 'good' });
     await onDone();
   };
-  return html`<div class="bulk-bar"><span class="grow">${t('someWait', { n: counts.waiting })}</span>
+  return html`<div class="bulk-bar"><span class="grow">${t('someWait', { n: counts.waiting, tried: num(counts.retrying) })}</span>
     <${Button} need="operator" small icon="refresh" onClick=${retry}>${t('retryAll')}<//></div>`;
 }
 

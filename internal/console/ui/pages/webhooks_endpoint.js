@@ -4,7 +4,7 @@ import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
 import { channelBy, sandboxes, now } from '../state.js';
 import { tick } from '../checklist.js';
-import { texts, percent } from '../i18n.js';
+import { texts, num, percent } from '../i18n.js';
 import { Facts, Note, Loading } from '../parts/card.js';
 import { Button, Copy, useWork } from '../parts/button.js';
 import { Dialog, confirm } from '../parts/dialog.js';
@@ -65,7 +65,9 @@ export function Endpoint({ webhook: w, figures, onChange, onGone }) {
       [t('mediaLinks'), w.media_links === 'signed' && t('signedLinks')],
       [t('events'), w.events.length ? html`<ul>${w.events.map((type) => html`<li key=${type}><${EventType} type=${type} /></li>`)}</ul>`
         : t('every')],
-      [t('day'), !w.failing_since && figures?.all > 0 && `${percent(figures.good, figures.all)} (${figures.good} / ${figures.all})`],
+      [t('day'), figures?.all > 0 && `${percent(figures.good, figures.all)} (${num(figures.good)} / ${num(figures.all)})`],
+      [t('waiting'), figures?.waiting > 0 && html`${num(figures.waiting)} ·
+        ${t('oldest', { time: html`<${Time} at=${figures.oldest} ago />` })}`],
       [t('created'), html`<${Time} at=${w.created_at} ago />`],
     ]} />
     <${Trends} webhook=${w.id} />

@@ -12,12 +12,13 @@ const t = texts('phone');
 const noLine = (event) => { if (event.key === 'Enter' && !event.shiftKey) event.preventDefault(); };
 
 /**
- * say(text) sends. draft: a text that is typed in already. lastOwn: what ArrowUp brings back. reply: {who, text} of what is answered;
- * onReplyEnd leaves it. cannot: nothing can be sent now; note says why. before, after: buttons beside the text. instead: what takes the
- * place of the row. onText(text) hears what is typed, onFiles(files) gets what is pasted.
+ * say(text) sends. draft: a text that is typed in already. kept: what was typed here before. lastOwn: what ArrowUp
+ * brings back. reply: {who, text} of what is answered; onReplyEnd leaves it. cannot: nothing can be sent now; note says why. before,
+ * after: buttons beside the text. instead: what takes the place of the row. onText(text) hears what is typed,
+ * onFiles(files) gets what is pasted.
  */
-export function Composer({ draft, say, lastOwn, reply, onReplyEnd, cannot, note, before, after, instead, onText, onFiles }) {
-  const [text, setText] = useState(draft || '');
+export function Composer({ draft, kept, say, lastOwn, reply, onReplyEnd, cannot, note, before, after, instead, onText, onFiles }) {
+  const [text, setText] = useState(draft || kept || '');
   const form = useRef();
   const input = useRef();
   const queue = useRef(Promise.resolve());

@@ -64,10 +64,14 @@ export function format({ text, ...rest }) {
     ...(text ? [quote(text)] : [])].join(' ');
 }
 
+const isDialled = (text) => /^[+0][\d\s().\/-]{6,}$/.test(text || '');
+
 /** What GET /manage/messages takes for a filter. It does not tell codes from other texts: who asks for type:otp looks through those. */
-export function toQuery({ to, from, status, type, direction, ...rest }) {
+export function toQuery({ to, from, status, type, direction, text, ...rest }) {
   const otp = type === 'otp';
-  return { ...rest, type: otp ? 'text' : type, contact: number(to || from), direction: direction || (to || otp ? 'out' : from ? 'in'
+  const dialled = isDialled(text); // a number as people write it is who, not what
+  return { ...rest, text: dialled ? undefined : text, type: otp ? 'text' : type, contact: number(to || from) || (dialled ? text : ''),
+    direction: direction || (to || otp ? 'out' : from ? 'in'
     : undefined), status: status?.toUpperCase() };
 }
 

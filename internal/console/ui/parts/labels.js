@@ -5,9 +5,11 @@ import { texts } from '../i18n.js';
 
 const t = texts('core');
 
-export const Labels = ({ of: labels }) =>
+/** most: labels that there is room for; the others are counted. */
+export const Labels = ({ of: labels, most = Infinity }) =>
   (labels?.length ? html`<span class="labels" title=${labels.join(', ')}>
-    ${labels.map((label) => html`<span key=${label} class="label-chip"><bdi>${label}</bdi></span>`)}</span>` : '');
+    ${labels.slice(0, most).map((label) => html`<span key=${label} class="label-chip clip"><bdi>${label}</bdi></span>`)}
+    ${labels.length > most && html`<span class="muted">+${labels.length - most}</span>`}</span>` : '');
 
 /** The labels in a text. */
 export const toLabels = (text) => text.split(',').map((one) => one.trim()).filter(Boolean);

@@ -2,6 +2,7 @@
 // session and shown from memory; nothing is loaded from anywhere else. Each takes the message m and file(m), which fetches.
 import { html, useState, useEffect, useRef } from '../view.js';
 import { bytes, duration, texts } from '../i18n.js';
+import { masked } from '../state.js';
 import { Icon } from './icon.js';
 import { Button, IconButton, Copy } from './button.js';
 import { mask } from './who.js';
@@ -123,7 +124,8 @@ function Place({ m }) {
       <path class="pin" d="M${x} ${y}l-7-14a8 8 0 1 1 14 0z" /><circle class="hole" cx=${x} cy=${y - 18} r="3" />
     </svg>
     <figcaption>${[title, address].filter(Boolean).map((line) => html`<bdi>${mask(line)}</bdi> `)}<span class="muted mono-num">
-      ${mask(`${latitude}, ${longitude}`)}</span></figcaption>
+      ${mask(`${latitude}, ${longitude}`)}</span>
+      ${!masked.value && html` <a href=${`geo:${latitude},${longitude}?q=${latitude},${longitude}`}>${t('openMap')}</a>`}</figcaption>
   </figure>`;
 }
 

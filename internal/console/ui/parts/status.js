@@ -5,6 +5,7 @@ import { Icon } from './icon.js';
 import { Time, Said } from './time.js';
 
 const t = texts('core');
+const why = texts('messages');
 
 const one = 'M3 9l4 4 7-9';
 const ticks = {
@@ -27,6 +28,10 @@ export function Tick({ status, at, word = true }) {
     <span class=${word ? '' : 'sr'}>${name}</span>
   </span>`;
 }
+
+/** Why a message failed: in the reader's words where its code says all, else in those of the network. */
+export const whyFailed = ({ code = 'refused', message } = {}) => (message && (code === 'refused' || !why.has(`why.${code}`)) ? message
+  : why(`why.${code}`));
 
 export const channelTone = {
   WORKING: 'good', STARTING: 'wait', RECONNECTING: 'warn', SCAN_QR_CODE: 'warn', LOGGED_OUT: 'bad', FAILED: 'bad', STOPPED: 'off',

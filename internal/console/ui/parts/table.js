@@ -18,10 +18,11 @@ const spare = 12; // rows drawn above and below what is seen
  * drawer: that of useDrawer, which then goes through the rows as they are shown. sort: {id, desc} to begin with.
  * selection: a signal of a Set of keys.
  * pure: cells depend on nothing but their row and signals, so rows that did not change are not drawn again.
+ * flowing: new rows come on top all the time. Each place in the list is then an element of its own, so that nothing moves.
  * onSort(order): rows come sorted by sort, and this asks for another order; columns that can be sorted have sort: true.
  */
 export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer, current = drawer?.id, sort, onSort, selection, load, empty,
-  pure, keys = true }) {
+  pure, flowing, keys = true }) {
   const [own, setOwn] = useState(sort);
   const [order, setOrder] = onSort ? [sort, onSort] : [own, setOwn];
   const [cursor, setCursor] = useState(null);
@@ -84,7 +85,7 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
           ${part.above > 0 && html`<tr class="space" aria-hidden="true" style=${{ height: part.above }} />`}
           ${sorted.slice(part.from, part.to).map((row, i) => {
             const key = rowKey(row);
-            return html`<tr key=${key} role="row" data-key=${key} aria-rowindex=${part.from + i + 2}
+            return html`<tr key=${flowing ? part.from + i : key} role="row" data-key=${key} aria-rowindex=${part.from + i + 2}
               tabindex=${key === (cursor ?? rowKey(sorted[0])) ? 0 : -1}
               aria-current=${key === current ? 'true' : undefined} class=${classes(rowHref && 'opens', rowClass?.(row))}
                 onClick=${click(row)} onFocus=${() => setCursor(key)}>

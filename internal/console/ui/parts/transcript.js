@@ -5,7 +5,6 @@ import { texts } from '../i18n.js';
 
 const t = texts('phone');
 
-// Keeps the newest message in view if the reader is at the bottom, else keeps the scroll position.
 const atMostEvery = 200; // milliseconds between two loads, however much happens
 
 /** Calls reload(events) at once when something happens that isAbout(event), and again for what happened meanwhile. */
@@ -25,21 +24,31 @@ export function useFollow(types, isAbout, reload) {
   });
 }
 
-/** data.data are the messages, newest first; step changes when earlier ones were asked for. */
-export function useBottom(data, step) {
+// The first message in view: where it is on the screen is where it stays when others come or go above it.
+function inView(box) {
+  const { top } = box.getBoundingClientRect();
+  const one = [...box.querySelectorAll('.bubble')].find((bubble) => bubble.getBoundingClientRect().bottom > top);
+  return one && { one, at: one.getBoundingClientRect().top };
+}
+
+/**
+ * Keeps the newest message in view if the reader is at the bottom, else what is in view. data.data are the messages, newest first.
+ * isEnd: the newest of them is the newest that there is.
+ */
+export function useBottom(data, isEnd = true) {
   const ref = useRef();
   const [missed, setMissed] = useState(0);
-  const state = useRef({ stuck: true, height: 0, count: 0, last: '' }).current;
+  const state = useRef({ stuck: true, last: '' }).current;
   const toBottom = () => { ref.current.scrollTop = ref.current.scrollHeight; setMissed(0); };
   useLayoutEffect(() => {
     const box = ref.current;
     const list = data?.data || [];
-    const place = list.findIndex((m) => m.id === state.last);
-    const fresh = state.last ? (place < 0 ? list.length : place) : 0;
+    const fresh = state.last ? list.findIndex((m) => m.id === state.last) : 0;
+    const { one, at } = state.seen || {};
     if (state.stuck) toBottom();
-    else if (state.step !== step) box.scrollTop += box.scrollHeight - state.height;
-    else if (fresh) setMissed((was) => was + fresh);
-    Object.assign(state, { height: box.scrollHeight, last: list[0]?.id || '', step: data ? step : state.step });
+    else if (one?.isConnected) box.scrollTop += one.getBoundingClientRect().top - at;
+    if (!state.stuck && isEnd && fresh > 0) setMissed((was) => was + fresh);
+    Object.assign(state, { last: isEnd ? list[0]?.id || '' : '', seen: inView(box) });
   }, [data]);
   // The room changes too: a window that shrinks, a reply that opens, a picture without a size.
   useEffect(() => {
@@ -51,9 +60,18 @@ export function useBottom(data, step) {
     ref, missed, toBottom,
     follow() { state.stuck = true; },
     leave() { state.stuck = false; },
+    /** Shows a message in the middle. The page around the list does not move. */
+    show(one) {
+      if (!one) return;
+      const [outer, its] = [ref.current.getBoundingClientRect(), one.getBoundingClientRect()];
+      ref.current.scrollTop += its.top - outer.top - Math.max(0, (outer.height - its.height) / 2);
+      state.seen = inView(ref.current);
+    },
     onScroll() {
+      if (!ref.current) return; // the last one may come after the list is gone
       const { scrollHeight, scrollTop, clientHeight } = ref.current;
-      state.stuck = scrollHeight - scrollTop - clientHeight < 40;
+      state.stuck = isEnd && scrollHeight - scrollTop - clientHeight < 40;
+      state.seen = inView(ref.current);
       if (state.stuck && missed) setMissed(0);
     },
   };

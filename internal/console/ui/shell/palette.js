@@ -3,7 +3,7 @@
 import { html, useState, useEffect, useRef, useId } from '../view.js';
 import { api } from '../api.js';
 import { go, href, routes } from '../router.js';
-import { currentChannel, isOffered, sandboxes, addChannels, toLine, masked, pinned, paletteOpen, helpOpen, shortcuts, setTheme,
+import { currentChannel, isOffered, sandboxes, totals, addChannels, toLine, masked, pinned, paletteOpen, helpOpen, shortcuts, setTheme,
   select } from '../state.js';
 import { active, keyName, useKeys } from '../keys.js';
 import { Icon } from '../parts/icon.js';
@@ -91,7 +91,8 @@ function useCustomers(text) {
     let there = true;
     const timer = setTimeout(() => api.get('/manage/chats', { query: { search: text, limit: 8 } })
       .then(({ data }) => there && setFound(data.map((chat) => ({
-      group: 'customers', label: mask(chat.name || phone(chat.id)), more: [mask(chat.is_group ? '' : phone(chat.id)), chat.channel],
+      group: 'customers', label: mask(chat.name || phone(chat.id)),
+        more: [chat.is_group || !chat.name ? '' : mask(phone(chat.id)), chat.channel],
         icon: 'conversations', sure: true,
       run: () => go(`/conversations/${encodeURIComponent(chat.channel)}/${encodeURIComponent(chat.id)}`),
     }))), () => {}), 200);
@@ -109,6 +110,15 @@ function score({ label, more = [], sure }, text) {
   let i = 0;
   for (const letter of label.toLowerCase()) if (letter === text[i]) i++;
   return i === text.length ? 1 : 0;
+}
+
+// The best first, each with the others of its group. Beside real channels a simulated phone is hardly what was meant.
+function ranked(all, text) {
+  const points = ({ group, ...entry }) => (group === 'channels' ? score(entry, text) || 1
+    : group === 'phones' && totals.value?.real ? score(entry, text) / 10 : score(entry, text));
+  const best = all.map((entry) => [points(entry), entry]).filter(([n]) => n).sort((a, b) => b[0] - a[0]).slice(0, 30)
+    .map(([, entry]) => entry);
+  return Object.values(Object.groupBy(best, (entry) => entry.group)).flat();
 }
 
 export function Palette() {
@@ -129,11 +139,8 @@ function Open() {
     box.current.showModal();
     return () => before?.focus?.({ preventScroll: true });
   }, []);
-  const list = wanted
-    ? [...entries(found), ...customers].map((entry) => [entry.group === 'channels' ? score(entry, wanted) || 1 : score(entry, wanted),
-      entry]).filter(([points]) => points).sort((a, b) => b[0] - a[0]).slice(0, 30).map(([, entry]) => entry)
-    : entries(found);
-  if (wanted) list.push({ group: 'messages', label: t('palette.searchFor', { text: text.trim() }), icon: 'search',
+  const list = wanted ? ranked([...entries(found), ...customers], wanted) : entries(found);
+  if (wanted) list.push({ group: 'actions', label: t('palette.searchFor', { text: text.trim() }), icon: 'search',
     run: () => location.assign(href('/messages', { q: text.trim() })) });
   const current = Math.min(at, list.length - 1);
   const run = (entry) => { close(); entry?.run(); };
@@ -157,7 +164,7 @@ function Open() {
             onKeyDown=${keys} /></label>
       <div class="palette-list" role="listbox" id=${id} aria-label=${t('palette')}>
         ${list.map((entry, i) => {
-          const heads = !wanted && entry.group !== group;
+          const heads = entry.group !== group;
           group = entry.group;
           return html`${heads && html`<p class="palette-group" role="presentation">${t(`palette.${group}`)}</p>`}
             <div key=${i} role="option" id="${id}-${i}" aria-selected=${String(i === current)} onClick=${() => run(entry)}

@@ -1,7 +1,7 @@
 // Where one can go: a rail at the left, and on small screens a bar of five at the foot.
 import { html, useState, classes, boot } from '../view.js';
 import { href, route, routes } from '../router.js';
-import { server, isOffered, theme, setTheme, lang, setLang, languages, helpOpen } from '../state.js';
+import { server, isOffered, role, theme, setTheme, lang, setLang, languages, helpOpen } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
@@ -9,7 +9,9 @@ import { texts } from '../i18n.js';
 
 const t = texts('core');
 
-const main = () => routes.value.filter((entry) => entry.rail && isOffered(entry));
+// Support begins with its conversations.
+const isFirst = (entry) => role.value === 'support' && entry.name === 'conversations';
+const main = () => routes.value.filter((entry) => entry.rail && isOffered(entry)).sort((a, b) => isFirst(b) - isFirst(a));
 export const address = (entry) => href(entry.path.replace(/\/:.*/, '') || '/');
 const isCurrent = (entry) => entry.name === route.value.name || entry.name === route.value.within;
 
@@ -18,7 +20,7 @@ const Item = ({ entry, short, onClick }) =>
   <${Icon} name=${entry.icon} size=${20} /><span>${short && t.has(`short.${entry.name}`) ? t(`short.${entry.name}`)
     : t(`page.${entry.name}`)}</span></a>`;
 
-const settings = () => routes.value.find((entry) => entry.name === 'settings');
+const settings = () => routes.value.filter((entry) => entry.name === 'settings' && isOffered(entry));
 const themes = ['auto', 'light', 'dark'];
 const themeIcons = { auto: 'auto', light: 'sun', dark: 'moon' };
 
@@ -27,7 +29,7 @@ export function Rail() {
   return html`<nav class="rail" aria-label=${t('pages')}>
     <div class="rail-main">${main().map((entry) => html`<${Item} key=${entry.name} entry=${entry} />`)}</div>
     <div class="rail-foot">
-      <${Item} entry=${settings()} />
+      ${settings().map((entry) => html`<${Item} key=${entry.name} entry=${entry} />`)}
       <${LanguagePicker} />
       <div class="row">
         <${IconButton} icon=${themeIcons[theme.value] || 'auto'} label="${t('theme')}: ${t(`theme.${theme.value}`)}"
@@ -48,7 +50,7 @@ export const LanguagePicker = () => html`<label class="language"><${Icon} name="
 export function BottomBar() {
   const [open, setOpen] = useState(false);
   const close = () => setOpen(false);
-  const others = [...main().slice(4), settings()];
+  const others = [...main().slice(4), ...settings()];
   return html`<nav class="bottom-bar" aria-label=${t('pages')}>
       ${main().slice(0, 4).map((entry) => html`<${Item} short key=${entry.name} entry=${entry} />`)}
       <button type="button" class=${classes('rail-item', others.some(isCurrent) && 'on')} aria-haspopup="dialog"

@@ -1,0 +1,159 @@
+package browsertest
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"parley"
+)
+
+// TestDraftsSurvive: what was written and what it answers stays with its chat, through other chats, a reload and Escape.
+func TestDraftsSurvive(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.role = parley.Support
+	c.Phone(budi).Types("From Budi")
+	c.Phone(ayu).Types("Where is it?")
+	p := c.open("/conversations/demo/" + ayu + "@c.us")
+	p.said("Where is it?")
+	p.click("button", "Actions for: Where is it?")
+	p.click("button", "Reply")
+	p.see("Reply to")
+	p.fill("Type a message", "It left at no")
+	const kept = `document.querySelector('.thread textarea')?.value === 'It left at no' && document.body.innerText.includes('Reply to')`
+
+	p.click("link", "+62 812-9000…")
+	p.said("From Budi")
+	p.until("the other chat has none of it", `document.querySelector('.thread textarea')?.value === ''`)
+	p.click("link", "Ayu…")
+	p.said("Where is it?")
+	p.until("the draft is back", kept)
+	p.visit("/conversations/demo/" + ayu + "@c.us")
+	p.live()
+	p.until("it survives a reload", kept)
+
+	p.click("button", "Actions for: Where is it?")
+	p.find("button", "React with 👍")
+	p.press(kb.Escape)
+	p.lost("button", "React with 👍")
+	p.until("Escape closed no more than the actions", kept)
+	p.press(kb.Escape)
+	p.until("then what is answered", `!document.body.innerText.includes('Reply to') && document.querySelector('.thread textarea')`)
+	p.press(kb.Escape)
+	p.see("Choose a chat")
+	p.click("link", "Ayu…")
+	p.until("the text is there still", `document.querySelector('.thread textarea')?.value === 'It left at no'`)
+
+	p.fill("Type a message", "It left at noon")
+	p.press(kb.Enter)
+	p.said("It left at noon")
+	p.visit("/conversations/demo/" + ayu + "@c.us")
+	p.live()
+	p.said("It left at noon")
+	p.until("what was sent is no draft", `document.querySelector('.thread textarea')?.value === ''`)
+
+	p.fill("Type a message", "a secret of this person")
+	p.click("button", "Account")
+	p.click("button", "Sign out")
+	p.until("nothing is left for the next one", `location.pathname.endsWith('/login') && !JSON.stringify(sessionStorage).includes('secret')`)
+}
+
+// TestLongConversation: the page around a long chat does not scroll, and only a part of the chat is drawn, which follows the reader.
+func TestLongConversation(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	var ids []string
+	for i := range 330 {
+		answer := c.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"%s@c.us","message":"Line %d."}`, ayu, i+1)).Expect(http.StatusOK)
+		ids = append(ids, answer.Text("data.id"))
+	}
+	p := c.open("/conversations/demo/" + ayu + "@c.us")
+	p.said("Line 330.")
+	const still = `document.documentElement.scrollHeight <= innerHeight && scrollY === 0`
+	const lines = `[...document.querySelectorAll('.thread .bubble .body')].map((one) => one.innerText)`
+	p.until("the page does not scroll", still)
+	const scroll = `(document.querySelector('[role=log]').scrollTop = %s, window.drawn = Math.max(window.drawn || 0, ` + lines + `.length), ` +
+		lines + `.includes(%s))`
+	p.until("scrolling up shows the beginning", fmt.Sprintf(scroll, "0", "'Line 1.'"))
+	if eval[bool](p, lines+`.includes('Line 330.')`) {
+		t.Error("the end is drawn too")
+	}
+	c.Phone(ayu).Types("Are you there?")
+	p.until("scrolling down shows the end", fmt.Sprintf(scroll, "1e6", "'Are you there?'"))
+	if n := eval[int](p, `window.drawn`); n > 200 {
+		t.Errorf("%d messages were drawn at once", n)
+	}
+	p.until("it is without gaps", `(() => { const all = `+lines+`.filter((one) => /^Line/.test(one)).map((one) => parseInt(one.slice(5)));
+		return all.length > 100 && all.every((n, i) => n === all[0] + i) && all.at(-1) === 330; })()`)
+	p.until("the page does not scroll", still)
+
+	p.visit("/conversations/demo/" + ayu + "@c.us?message=" + ids[39])
+	p.live()
+	p.until("a link shows its message", `(() => { const at = document.querySelector('.bubble.marked')?.getBoundingClientRect();
+		return at && at.top > 100 && at.bottom < innerHeight - 50; })()`)
+	p.until("the page does not scroll", still)
+}
+
+// TestSupportBeginsWithConversations: support lands where it works and is not offered what it has no use for.
+func TestSupportBeginsWithConversations(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.role = parley.Support
+	c.Phone(ayu).Types("Hello?")
+	p := c.open("/")
+	p.until("it is among the conversations", `location.pathname === '/console/conversations'`)
+	p.find("link", "Ayu…")
+	const rail = `[...document.querySelectorAll('.rail .rail-item')].map((one) => new URL(one.href).pathname.replace('/console', ''))`
+	p.until("the rail has what support needs", rail+`.join() === '/conversations,/,/channels,/messages,/phone,/otp'`)
+	p.click("link", "Overview")
+	p.until("it can still look at the overview", `location.pathname === '/console/'`)
+	p.accessible()
+}
+
+// TestNumbersAsPeopleWriteThem finds a customer by the number as it is dialled at home, abroad, or by its last digits.
+func TestNumbersAsPeopleWriteThem(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.say("text", "6281230039595", `"message":"Your parcel leaves today."`)
+	c.Phone(ayu).Types("Is it me?")
+	p := c.open("/conversations")
+	p.find("link", "Ayu…")
+	for _, written := range []string{"0812-3003-9595", "+62 812 3003 9595", "39595", "0062 812-3003"} {
+		p.fill("Search chats and messages", written)
+		p.until(written+" is found", `location.search.includes('q=') && document.querySelectorAll('a.chat-row').length === 1 &&
+			document.querySelector('a.chat-row').innerText.includes('3003')`)
+	}
+	for _, written := range []string{"0812-3003-9595", "+62 812-3003-9595", "to:39595"} {
+		p.visit("/messages")
+		p.live()
+		p.fill("Filter messages", written)
+		p.until(written+" is found", `document.body.innerText.includes('One message found')`)
+	}
+}
+
+// TestListsHoldStillUnderLoad: what flows into a list that nobody touches moves nothing.
+func TestListsHoldStillUnderLoad(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.addManyChats(30)
+	p := c.open("/conversations")
+	for i, path := range []string{"/conversations", "/messages"} {
+		p.visit(path)
+		p.live()
+		p.rest()
+		eval[any](p, `(window.jumps = 0, new PerformanceObserver((list) => {
+			for (const e of list.getEntries()) if (!e.hadRecentInput) jumps += e.value;
+		}).observe({ type: 'layout-shift' }), null)`)
+		for n := range 40 {
+			c.Phone(fmt.Sprintf("6281290%06d", n%30)).Types(fmt.Sprintf("Message %d of round %d, with some more words", n, i))
+		}
+		p.see(fmt.Sprintf("Message 39 of round %d", i))
+		p.rest()
+		if jumps := eval[float64](p, `jumps`); jumps > 0.05 {
+			t.Errorf("%s jumps by %f", path, jumps)
+		}
+	}
+}
