@@ -50,3 +50,21 @@ func TestLinks(t *testing.T) {
 		t.Errorf("only %d pages were found", len(pages))
 	}
 }
+
+// TestBenchIsDocumented checks that docs/performance.md has a row for each group of make bench.
+func TestBenchIsDocumented(t *testing.T) {
+	program, err1 := os.ReadFile("internal/bench/main.go")
+	page, err2 := os.ReadFile("docs/performance.md")
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	groups := regexp.MustCompile(`\{"([a-z-]+)", measure\w+\}`).FindAllStringSubmatch(string(program), -1)
+	if len(groups) < 20 {
+		t.Errorf("only %q were found: does the pattern still fit?", groups)
+	}
+	for _, group := range groups {
+		if !strings.Contains(string(page), "| `"+group[1]+"` |") && group[1] != "versions" { // that one has a section
+			t.Errorf("docs/performance.md has no row for the group %s", group[1])
+		}
+	}
+}
