@@ -10,8 +10,10 @@ import (
 	"testing"
 )
 
-// notTyped are commands of the guides that need WhatsApp, an id of the reader's own, a failed delivery, or no end.
-var notTyped = regexp.MustCompile(`(?m)^.*(_…|/channels/toko/|curl -N |parley listen --forward-to|replay --failed).*\n`)
+// notTyped are commands of the guides that need WhatsApp, another server, an id of the reader's own or a failed delivery, or that
+// do not end.
+var notTyped = regexp.MustCompile(`(?m)^.*(_…|/channels/toko/|parley login http|replay --failed|curl -N |--forward-to|--follow|` +
+	`^parley chat ).*\n`)
 
 // TestGuides types the shell blocks of the guides in order beside a development server. Every command must succeed. A response
 // may only be an error if the page shows that error below the block.
@@ -32,7 +34,7 @@ func TestGuides(t *testing.T) {
 	port := fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
 	listener.Close()
 	block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$(?:\n\n^```json$\n([^\n]*))?")
-	for _, page := range []string{"api.md", "otp.md", "webhooks.md", "events.md"} {
+	for _, page := range []string{"api.md", "otp.md", "webhooks.md", "events.md", "cli.md"} {
 		text, err := os.ReadFile("../../docs/" + page)
 		if err != nil {
 			t.Fatal(err)
@@ -42,7 +44,8 @@ func TestGuides(t *testing.T) {
 				continue
 			}
 			lines := notTyped.ReplaceAllString(found[1], "")
-			out := w.at.run(strings.NewReplacer("/tmp/files", w.dir+"/files", ":8123/", ":"+port+"/", " 8123 ", " "+port+" ").Replace(lines))
+			out := w.at.run(strings.NewReplacer("/tmp/files &", w.dir+"/files >/dev/null 2>&1 &", "/tmp/files", w.dir+"/files",
+				":8123/", ":"+port+"/", " 8123 ", " "+port+" ").Replace(lines))
 			for line := range strings.Lines(out) {
 				for _, refusal := range []string{`{"message":`, `{"success":false`} {
 					if strings.HasPrefix(line, refusal) && !strings.HasPrefix(found[2], refusal) {

@@ -46,7 +46,7 @@ func checkCommand(t *testing.T, file, text string) {
 	text = strings.TrimSuffix(commandOutput.ReplaceAllString(text, "OUTPUT"), " &")
 	var args []string
 	for _, word := range regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(text, -1) {
-		if slices.Contains([]string{"<", ">", "|", "&&"}, word) {
+		if slices.Contains([]string{"<", ">", "|", "&&", ")"}, word) {
 			break
 		}
 		args = append(args, strings.Trim(strings.TrimSuffix(word, ")"), `'"`))
