@@ -215,14 +215,17 @@ func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {
 }
 
 // NewOTPEvent is the event of how a code or a login link ended, or of a failed try. The reason is
-// empty where it was approved.
-func NewOTPEvent(kind EventType, id OTPID, channel ChannelCode, contact ContactID, reason string, at time.Time) *Event {
+// empty where it was approved. The channels that a code was tried on are given if its request named some.
+func NewOTPEvent(
+	kind EventType, id OTPID, channel ChannelCode, contact ContactID, reason string, at time.Time, tried ...ChannelCode,
+) *Event {
 	type data struct {
-		ID        OTPID     `json:"id"`
-		ContactID ContactID `json:"contact_id"`
-		Reason    string    `json:"reason,omitempty"`
+		ID        OTPID         `json:"id"`
+		ContactID ContactID     `json:"contact_id"`
+		Reason    string        `json:"reason,omitempty"`
+		Tried     []ChannelCode `json:"channels_tried,omitempty"`
 	}
-	return &Event{Type: kind, Channel: channel, At: at, Chat: contact, Data: eventData(data{id, contact, reason})}
+	return &Event{Type: kind, Channel: channel, At: at, Chat: contact, Data: eventData(data{id, contact, reason, tried})}
 }
 
 // NewGapEvent reports that the events after a webhook's cursor were removed before it got them, up to a seq.

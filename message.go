@@ -24,6 +24,10 @@ type Message struct {
 	Status  Status
 	Failure *Failure // why, when Status is Failed
 
+	// Copies is how often the network may have the message: 0 once, as usual; 1 perhaps twice; above that so many times, as the network
+	// confirmed.
+	Copies int
+
 	Priority    Priority  // what goes ahead of what in the channel's queue
 	Pool        PoolID    // after one of a pool fails, the later ones are not sent
 	Attempts    int       // how often sending was tried and failed
@@ -116,7 +120,7 @@ const (
 	Restricted   FailureCode = "restricted"     // the network does not let this account write to new contacts now
 	Refused      FailureCode = "refused"        // the network refused, for a reason in the message
 	Expired      FailureCode = "expired"        // it waited longer than the channel allows
-	NotSent      FailureCode = "not_sent"       // an earlier message of its pool failed, or its channel went live first
+	NotSent      FailureCode = "not_sent"       // an earlier one of its pool failed, its channel went live, or another channel has the code
 	GaveUp       FailureCode = "gave_up"        // too many attempts failed
 	// AccountChanged: the channel was paired with another account than the one it was accepted for.
 	AccountChanged FailureCode = "account_changed"

@@ -48,6 +48,55 @@ type OTPCode struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	EndedAt   time.Time // zero: it is open
+
+	// Tried lists the channels that had their turn to carry it; nil: the request named none, so that Channel alone did.
+	Tried []ChannelCode
+}
+
+// Fallback is how a code goes from channel to channel until one of them has sent it. The code belongs to the first one.
+type Fallback struct {
+	ID        OTPID         `json:"-"` // of the code
+	Channel   ChannelCode   `json:"-"` // the one that the code belongs to
+	DueAt     time.Time     `json:"-"` // when the next channel may have to carry it, by the clock of the current one; zero: never
+	ExpiresAt time.Time     `json:"-"` // as the code does
+	Channels  []FallbackHop `json:"channels"`
+	Turns     int           `json:"turns"` // how many channels had their turn; the current one is the last of them
+	// Message is the copy on the current channel; empty: the channel has not accepted one yet.
+	Message MessageID `json:"message,omitempty"`
+
+	// What the copies have in common.
+	To       ContactID `json:"to"`
+	Request  string    `json:"request,omitempty"`
+	Token    TokenID   `json:"token,omitempty"`
+	Priority Priority  `json:"priority"`
+}
+
+// FallbackHop is a channel that may carry a code. A later channel with the same code has another id.
+type FallbackHop struct {
+	ID   int64       `json:"id"`
+	Code ChannelCode `json:"code"`
+}
+
+// Current is the channel whose turn it is.
+func (f Fallback) Current() FallbackHop { return f.Channels[f.Turns-1] }
+
+// Tried lists the channels that had their turn.
+func (f Fallback) Tried() []ChannelCode {
+	tried := make([]ChannelCode, f.Turns)
+	for i := range tried {
+		tried[i] = f.Channels[i].Code
+	}
+	return tried
+}
+
+// FallsBack reports whether another channel may send what one failed to send for this reason. It may not if the contact cannot
+// or does not want to be reached, or if the message may have arrived.
+func (c FailureCode) FallsBack() bool {
+	switch c {
+	case Restricted, "quota", PaymentProblem, TemplateProblem, Refused, Unsupported, GaveUp:
+		return true
+	}
+	return false
 }
 
 // OTPLink is a login link: a message with its prompt from the right phone logs its contact in.

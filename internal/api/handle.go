@@ -54,6 +54,8 @@ type work struct {
 	certain bool
 	// readsLog: it reads only the store, so its channel need not run.
 	readsLog bool
+	// namesChannels: the field channels may name the channels instead of X-Channel.
+	namesChannels bool
 }
 
 // perform does the work.
@@ -71,9 +73,10 @@ type request struct {
 	http      *http.Request
 	id        string
 	token     parley.Token
-	ticket    []byte         // the hash of the console session or pairing link; nil: none
-	channel   parley.Channel // zero: the endpoint needs none
-	form.Form                // the fields of the body, or of the query
+	ticket    []byte           // the hash of the console session or pairing link; nil: none
+	channel   parley.Channel   // zero: the endpoint needs none
+	channels  []parley.Channel // those of the field channels; the first one is channel. Nil: there is no such field
+	form.Form                  // the fields of the body, or of the query
 	prefer    preference
 	upload    *parley.Media // the received file, until it is an upload; nil: none
 	quota     limit.Quota   // the limit with the least left; no name: none
@@ -286,6 +289,11 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	if err := rt.readBody(r, w); err != nil {
 		return a, err
 	}
+	if rt.namesChannels {
+		if err := rt.readFields(r); err != nil {
+			return a, err
+		}
+	}
 	if err := rt.chooseChannel(ctx, r); err != nil {
 		return a, err
 	}
@@ -298,8 +306,10 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 			return a, err
 		}
 	}
-	if err := rt.readFields(r); err != nil {
-		return a, err
+	if !rt.namesChannels {
+		if err := rt.readFields(r); err != nil {
+			return a, err
+		}
 	}
 	r.prefer = readPreference(r.http.Header)
 	a, err = rt.idempotent(ctx, r)

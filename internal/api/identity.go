@@ -175,6 +175,10 @@ func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 	named := readHeader(r.http.Header, "X-Channel")
 	var err error
 	switch {
+	case rt.namesChannels && r.Has("channels") && named == "" && r.token.Kind != parley.ChannelToken:
+		if r.channels, err = rt.readChannels(ctx, r); err == nil {
+			r.channel = r.channels[0]
+		}
 	case (rt.access == ofChannel || rt.access == ofAny) && r.token.Kind == parley.ChannelToken:
 		r.channel, err = rt.channelNamed(ctx, r.token.Channel)
 		if errors.Is(err, parley.ErrNotFound) {

@@ -19,6 +19,8 @@ type otpRow struct {
 	ExpiresAt string             `json:"expires_at"`
 	EndedAt   *string            `json:"ended_at"`
 	Attempts  int                `json:"attempts"` // wrong ones
+
+	ChannelsTried []parley.ChannelCode `json:"channels_tried,omitempty"`
 }
 
 func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
@@ -60,7 +62,7 @@ func codeRow(c parley.OTPCode, now time.Time) otpRow {
 		c.Status = parley.OTPStatusExpired // not stored yet
 	}
 	return otpRow{ID: c.ID, Kind: "code", Channel: c.Channel, ContactID: c.Contact, Status: c.Status, CreatedAt: parley.Stamp(c.CreatedAt),
-		ExpiresAt: parley.Stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries}
+		ExpiresAt: parley.Stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries, ChannelsTried: c.Tried}
 }
 
 func linkRow(l parley.OTPLink, now time.Time) otpRow {

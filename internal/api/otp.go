@@ -3,9 +3,11 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"time"
 	"unicode"
 
@@ -42,6 +44,12 @@ func (s *server) requestGlobalCode(ctx context.Context, r *request) (response, e
 	if err != nil {
 		return response{}, err
 	}
+	if r.channels != nil {
+		if err := s.checkChannelOwner(ctx, r.channel); err != nil {
+			return response{}, err
+		}
+		return s.sendCode(ctx, r, order, r.channel.Code)
+	}
 	channel, err := s.pick(ctx, r, order.Contact)
 	if err != nil {
 		return response{}, notFoundAs(err, parley.Errorf(parley.ChannelNotReady,
@@ -60,22 +68,79 @@ func (s *server) requestGlobalCode(ctx context.Context, r *request) (response, e
 // requestCode sends a code to the contact. It does not wait for the network, so that the response does not show
 // whether the number exists.
 func (s *server) requestCode(ctx context.Context, r *request) (response, error) {
-	if err := r.channel.Usable(); err != nil {
+	if err := r.channel.Usable(); err != nil && r.channels == nil {
 		return response{}, err
 	}
 	order, err := readOrder(r)
 	if err != nil {
 		return response{}, err
 	}
-	return s.sendCode(ctx, r, order, "")
+	var shown parley.ChannelCode
+	if r.channels != nil {
+		shown = r.channel.Code
+	}
+	return s.sendCode(ctx, r, order, shown)
 }
 
-// sendCode sends a code on the channel of the request. shown is the channel that the response names; empty: none.
-func (s *server) sendCode(ctx context.Context, r *request, order otp.CodeRequest, shown parley.ChannelCode) (_ response, err error) {
-	order.Channel, order.Name = r.channel, cmp.Or(order.Name, r.channel.Name)
-	if err := r.channel.Accepts(order.Contact); err != nil {
-		return response{}, err
+const maxCodeChannels = 5
+
+// readChannels reads the channels that may carry a code, in order.
+func (s *server) readChannels(ctx context.Context, r *request) ([]parley.Channel, error) {
+	channels := []parley.Channel{}
+	var failed error
+	r.List("channels", 1, maxCodeChannels, true, func(f form.Form, index string) {
+		code := parley.ChannelCode(f.Text(index, 1, 100))
+		c, err := s.channelNamed(ctx, code)
+		switch {
+		case code == "": // noted
+		case errors.Is(err, parley.ErrNotFound):
+			f.Fail(index, "names no channel of this server.")
+		case err != nil:
+			failed = err
+		case slices.ContainsFunc(channels, func(other parley.Channel) bool { return other.Code == code }):
+			f.Fail(index, "names a channel twice.")
+		default:
+			channels = append(channels, c)
+		}
+	})
+	simulated := func(c parley.Channel) bool { return s.config.Gateway.Network(c.Network).Simulated }
+	if slices.ContainsFunc(channels, simulated) && slices.ContainsFunc(channels, func(c parley.Channel) bool { return !simulated(c) }) {
+		r.Fail("channels", "must not mix channels of the sandbox with others: a code for a real phone would show up on a simulated one.")
 	}
+	if failed != nil {
+		return nil, failed
+	}
+	if r.Err() == nil {
+		return channels, nil
+	}
+	r.channels = channels  // they were read
+	_, err := readOrder(r) // the other fields may be wrong too
+	return nil, err
+}
+
+// sendCode sends a code on the channel of the request, or on the first of several that can be used. The code belongs to the first one,
+// whichever carries it. shown is the channel that the response names; empty: none.
+func (s *server) sendCode(ctx context.Context, r *request, order otp.CodeRequest, shown parley.ChannelCode) (response, error) {
+	order.Channel, order.Name, order.Channels = r.channel, cmp.Or(order.Name, r.channel.Name), r.channels
+	order.Request, order.Token = r.id, r.tokenID()
+	usable := func(c parley.Channel) bool { return c.Accepts(order.Contact) == nil }
+	if err := r.channel.Accepts(order.Contact); err != nil {
+		if order.First = slices.IndexFunc(r.channels, usable); order.First < 0 {
+			return response{}, err
+		}
+	}
+	a, err := s.issueCode(ctx, r, order, shown)
+	switch parley.ToCode(err) {
+	case parley.QueueFull, parley.NotSupported, parley.ChannelNotReady: // another one may do
+		if next := slices.IndexFunc(r.channels[min(1, len(r.channels)):], usable); next >= 0 && order.First == 0 {
+			order.First = next + 1
+			return s.issueCode(ctx, r, order, shown)
+		}
+	}
+	return a, err
+}
+
+func (s *server) issueCode(ctx context.Context, r *request, order otp.CodeRequest, shown parley.ChannelCode) (_ response, err error) {
 	asked := order.Contact
 	if order.Contact, err = s.ownSpelling(ctx, r.channel.Code, asked); err != nil {
 		return response{}, err
@@ -96,11 +161,19 @@ func (s *server) sendCode(ctx context.Context, r *request, order otp.CodeRequest
 	if r.key != nil { // the response is complete, so it is stored with the code
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
-	draft := gateway.Draft{To: asked, Content: issue.Content, Request: r.id, Token: r.tokenID(), Priority: issue.Priority,
-		ExpiresAt: code.ExpiresAt}
-	options := gateway.SendOptions{Key: r.key, Accepted: func(tx *store.Tx, _ []parley.Message) error { return issue.Store(ctx, tx) }}
-	if _, err := s.config.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, options); err != nil {
+	var drafts []gateway.Draft
+	if order.First == 0 {
+		drafts = []gateway.Draft{{To: asked, Content: issue.Content, Request: r.id, Token: r.tokenID(), Priority: issue.Priority,
+			ExpiresAt: code.ExpiresAt}}
+	}
+	options := gateway.SendOptions{Key: r.key, Accepted: func(tx *store.Tx, ms []parley.Message) error {
+		return issue.Store(ctx, tx, ms...)
+	}}
+	if _, err := s.config.Gateway.Send(ctx, code.Channel, drafts, options); err != nil {
 		return response{}, fullQueue(wasDeleted(code.Channel, err))
+	}
+	if order.First > 0 {
+		s.config.Gateway.ContinueCodes()
 	}
 	r.accepted = true
 	r.noteQuota(codeQuota(issue.Quota))
@@ -121,6 +194,9 @@ func readOrder(r *request) (otp.CodeRequest, error) {
 	if !o.Digits && !o.Letters {
 		r.Fail("useNumber", "must not be false if useLetter is false: a code needs digits or letters.")
 		r.Fail("useLetter", "must not be false if useNumber is false: a code needs digits or letters.")
+	}
+	if r.Has("channels") && r.channels == nil {
+		r.Fail("channels", "needs a Global token and no header X-Channel: both name the channel already.")
 	}
 	return o, r.Err()
 }
@@ -174,10 +250,12 @@ type triedData struct {
 	Status       parley.OTPStatus `json:"status"`
 	AttemptsLeft int              `json:"attempts_left"`
 	Timestamp    string           `json:"timestamp"`
+
+	ChannelsTried []parley.ChannelCode `json:"channels_tried,omitempty"`
 }
 
 func tried(try otp.TryResult) envelope {
-	data := triedData{textOrNil(try.ID), try.Status, try.Left, parley.Stamp(try.At)}
+	data := triedData{textOrNil(try.ID), try.Status, try.Left, parley.Stamp(try.At), try.Tried}
 	return envelope{Success: try.Status == parley.OTPStatusApproved, Message: triedSentence(try), Data: data}
 }
 

@@ -115,8 +115,8 @@ func messagingRoutes(s *server) []row {
 		{"GET /api/channel/health", ofChannel, viewer, "", nothing, handle(s.health)},
 		{"GET /api/channel/check-phone-number", ofChannel, support, "", query, handle(onUsable(s.checkNumber))}, // it asks the network
 
-		{"POST /api/otp/code/request", ofChannel, operator, "otp.send_code", body, work{do: s.requestCode}},
-		{"POST /api/otp/code/global", ofGlobal, operator, "otp.send_code", body, work{do: s.requestGlobalCode}},
+		{"POST /api/otp/code/request", ofChannel, operator, "otp.send_code", body, work{do: s.requestCode, namesChannels: true}},
+		{"POST /api/otp/code/global", ofGlobal, operator, "otp.send_code", body, work{do: s.requestGlobalCode, namesChannels: true}},
 		{"POST /api/otp/code/validate", ofChannel, operator, "", body, certainly(handle(s.validateCode))},
 		{"POST /api/otp/link/request", ofChannel, operator, "otp.create_link", body, linking(s, ownChannel)},
 		{"POST /api/otp/link/global", ofGlobal, operator, "otp.create_link", body, linking(s, s.workingChannels)},

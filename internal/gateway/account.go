@@ -396,6 +396,9 @@ func (a *account) now() time.Time {
 
 func (a *account) messageDone(m *parley.Message) {
 	a.endOfTry(m)
+	if _, secret := m.Content.(parley.Secret); secret && m.Status == parley.Failed {
+		a.g.ContinueCodes()
+	}
 	a.g.statusChanged(m)
 }
 

@@ -102,6 +102,7 @@ type Gateway struct {
 	changes   sync.WaitGroup
 	later     atomic.Bool   // refreshLater was called
 	purgeNow  chan struct{} // a channel may have been deleted or reset
+	codesNow  chan struct{} // a code may have to go on to its next channel
 
 	list     atomic.Pointer[List] // the latest
 	version  atomic.Int64         // counts the changes of what a list shows
@@ -127,7 +128,8 @@ func New(c Config) *Gateway {
 	g := &Gateway{config: c, Drivers: c.Drivers, Clock: c.Clock, ready: make(chan struct{}), stopped: make(chan struct{}),
 		accounts: map[parley.ChannelCode]*account{},
 		leaving:  map[parley.ChannelCode]int{}, others: map[parley.ChannelCode]parley.Channel{}, purgeNow: make(chan struct{}, 1),
-		names: names{wanted: make(chan listKey, maxWanted)}}
+		codesNow: make(chan struct{}, 1),
+		names:    names{wanted: make(chan listKey, maxWanted)}}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
 	g.fetcher, g.receipts = newMediaFetcher(g), newReceiptWriter(c.Store)
@@ -155,6 +157,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	fetching.Go(func() { g.runDeletions(ctx) })
 	fetching.Go(func() { g.runNames(ctx) })
 	fetching.Go(func() { g.runSweeps(ctx) })
+	fetching.Go(func() { g.runFallbacks(ctx) })
 	g.runMaintenance(ctx)
 	fetching.Wait() // before the sessions are closed
 	g.drain(context.WithoutCancel(ctx))

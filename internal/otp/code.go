@@ -30,6 +30,12 @@ type CodeRequest struct {
 	Letters   bool
 	Uppercase bool
 	TTL       time.Duration
+
+	// Channels are those that may carry the code, in order; the first one is Channel. Nil: no other may.
+	Channels []parley.Channel
+	First    int // which of them carries it first: those before cannot be used
+	Request  string
+	Token    parley.TokenID
 }
 
 func (r CodeRequest) alphabet() string {
@@ -119,8 +125,8 @@ type NewCode struct {
 func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
 	now := i.now(r.Channel.Code)
 	priority, err := i.checkLimits(ctx, r, now)
-	var release func()
-	if err == nil {
+	release := func() {}
+	if err == nil && r.First == 0 {
 		release, err = i.reserve(r, priority)
 	}
 	if err != nil {
@@ -178,15 +184,21 @@ func (n *NewCode) Close(ctx context.Context) {
 }
 
 // Store replaces the contact's previous code, in the transaction that accepts the message, after that: the reservation ends
-// once the message is in the queue. If a limit forbids the code meanwhile, the error is [LimitError].
-func (n *NewCode) Store(ctx context.Context, tx *store.Tx) error {
+// once the message is in the queue. Without a message another channel must carry the code first. If a limit forbids the code
+// meanwhile, the error is [LimitError].
+func (n *NewCode) Store(ctx context.Context, tx *store.Tx, messages ...parley.Message) error {
 	c := n.Code
 	ledger, elsewhere, err := n.issuer.checkContact(ctx, tx, c.Channel, c.Contact, c.CreatedAt)
 	if err != nil {
 		return err
 	}
 	if old := ledger.Code; old.ID != "" && old.Status == parley.OTPStatusPending && !c.CreatedAt.Before(old.ExpiresAt) {
-		if _, err := publish(ctx, tx, parley.OTPExpired, old.ID, old.Channel, old.Contact, "", c.CreatedAt); err != nil {
+		if err := publishCode(ctx, tx, parley.OTPExpired, old, "", c.CreatedAt); err != nil {
+			return err
+		}
+	}
+	if ledger.Code.Tried != nil {
+		if err := tx.DeleteFallback(ctx, ledger.Code.ID); err != nil {
 			return err
 		}
 	}
@@ -200,11 +212,42 @@ func (n *NewCode) Store(ctx context.Context, tx *store.Tx) error {
 	if err := tx.PutLedger(ctx, ledger); err != nil {
 		return err
 	}
+	if len(n.request.Channels) > 0 {
+		if err := tx.PutFallback(ctx, n.fallback(messages)); err != nil {
+			return err
+		}
+	}
 	tx.OnCommit(func() {
 		n.issuer.metrics.requests.WithLabelValues("sent").Inc()
 		n.release() // the queue counts it from now on
 	})
 	return nil
+}
+
+// FallbackAfter is how long a channel may take to send a code before the next one carries it.
+const FallbackAfter = 10 * time.Second
+
+// fallback is how the code goes from channel to channel: it waits on the first one, or the first one that can be used must accept it.
+func (n *NewCode) fallback(messages []parley.Message) parley.Fallback {
+	c, r := n.Code, n.request
+	f := parley.Fallback{ID: c.ID, Channel: c.Channel, ExpiresAt: c.ExpiresAt, Turns: r.First + 1, To: r.Contact, Request: r.Request,
+		Token: r.Token, Priority: n.Priority, DueAt: c.CreatedAt}
+	for _, channel := range r.Channels {
+		f.Channels = append(f.Channels, parley.FallbackHop{ID: channel.ID, Code: channel.Code})
+	}
+	if len(messages) > 0 {
+		f.Message = messages[0].ID
+		if f.DueAt = c.CreatedAt.Add(FallbackAfter); len(f.Channels) == 1 {
+			f.DueAt = time.Time{}
+		}
+	}
+	return f
+}
+
+// MaskCode hides the code in a decrypted text, for history.
+func MaskCode(decrypted string) string {
+	code, text, _ := strings.Cut(decrypted, parley.CodeSeparator)
+	return strings.Replace(text, code, strings.Repeat(maskChar, len(code)), 1) // the text begins with it
 }
 
 func (n *NewCode) countStranger(ctx context.Context, tx *store.Tx) error {
@@ -271,6 +314,8 @@ func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) 
 type TryResult struct {
 	rule.Try
 	At time.Time
+	// Tried lists the channels that had their turn to carry the code; nil: its request named none.
+	Tried []parley.ChannelCode
 	// BlockedUntil is until when too many wrong tries forbid a new code; zero: they do not.
 	BlockedUntil time.Time
 }
@@ -312,6 +357,9 @@ func (i *Issuer) validate(
 			unsure, result.Try = c, rule.Try{ID: c.ID, Status: c.Status}
 		} else if err := i.try(ctx, tx, ledger, matches, &result); err != nil {
 			return err
+		}
+		if result.ID != "" {
+			result.Tried = c.Tried
 		}
 		if inTx != nil {
 			return inTx(tx, result)
@@ -399,8 +447,7 @@ func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l rule.Ledger, now 
 		return nil
 	}
 	tx.OnCommit(func() { i.metrics.finishes[c.Status].Inc() })
-	_, err := publish(ctx, tx, kind, c.ID, c.Channel, c.Contact, reason, now)
-	return err
+	return publishCode(ctx, tx, kind, c, reason, now)
 }
 
 func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, now time.Time) error {

@@ -179,7 +179,7 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, first, 
 			}
 			expired, more = len(codes), max(len(codes), len(links)) == purgeBatch
 			for _, c := range codes {
-				if _, err := publish(ctx, tx, parley.OTPExpired, c.ID, channel, c.Contact, "", now); err != nil {
+				if err := publishCode(ctx, tx, parley.OTPExpired, c, "", now); err != nil {
 					return err
 				}
 			}
@@ -201,14 +201,19 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, first, 
 // publish adds an event of a code or a link, with the network's spelling of the contact.
 func publish(
 	ctx context.Context, tx *store.Tx, kind parley.EventType, id parley.OTPID, channel parley.ChannelCode, contact parley.ContactID,
-	reason string, at time.Time,
+	reason string, at time.Time, tried ...parley.ChannelCode,
 ) (*parley.Event, error) {
 	spellings, err := tx.Spellings(ctx, channel, contact)
 	if err != nil {
 		return nil, err
 	}
-	event := parley.NewOTPEvent(kind, id, channel, spellings[0], reason, at)
+	event := parley.NewOTPEvent(kind, id, channel, spellings[0], reason, at, tried...)
 	return event, tx.AddEvent(ctx, event)
+}
+
+func publishCode(ctx context.Context, tx *store.Tx, kind parley.EventType, c parley.OTPCode, reason string, at time.Time) error {
+	_, err := publish(ctx, tx, kind, c.ID, c.Channel, c.Contact, reason, at, c.Tried...)
+	return err
 }
 
 func (i *Issuer) purge(ctx context.Context, channel parley.ChannelCode, before time.Time) error {

@@ -18,6 +18,7 @@ type entry struct {
 	aside          bool
 	notReady       int  // how often that happened
 	unknownOutcome bool // an attempt had an unknown outcome
+	found          bool // in the store: an earlier process may have sent it
 	// held is the code with which it fails if it expires while it must wait before it is tried; empty: it need not wait.
 	held parley.FailureCode
 

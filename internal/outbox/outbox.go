@@ -33,6 +33,8 @@ const (
 	untrustedClockPause = 10 * time.Second
 	// maxHeldBytes is how much content of queued messages a worker holds in memory.
 	maxHeldBytes = 512 << 10
+	// withdrawPause is how long a withdrawn message stays where it is.
+	withdrawPause = 10 * time.Second
 	// shortPause is the first pause after a store error, and after a send that could not be attempted.
 	shortPause = time.Second
 )
@@ -163,13 +165,39 @@ func (w *Worker) MergeChats(from, to parley.ContactID) {
 	w.inRun(func() { w.queues.merge(from, to) })
 }
 
-// Cancel removes a message from the queue by its Seq. If it is in flight, that attempt is the last.
+// Cancel removes a message from the queue by its Seq, after the store says that it must not be sent. If it is in flight, that attempt
+// is the last.
 func (w *Worker) Cancel(seq int64) {
 	w.inRun(func() {
 		if e := w.known[seq]; e != nil && !w.dequeue(e) {
 			e.cancelled = true
 		}
 	})
+}
+
+// Withdraw keeps a message that is queued from being sent for a while, in which the caller must cancel it in the store and call
+// Cancel. It reports whether the network may have the message nevertheless: it is in flight, or an attempt had an unknown outcome.
+func (w *Worker) Withdraw(ctx context.Context, seq int64) (mayHaveLeft bool, err error) {
+	done := make(chan bool, 1)
+	w.inRun(func() {
+		e := w.known[seq]
+		if e == nil { // it was enqueued by nobody yet, or it is done
+			done <- true
+			return
+		}
+		queued := false
+		w.queues.each(func(other *entry) { queued = queued || other == e })
+		if queued {
+			e.awaitsConnection, e.NextAttempt = false, w.config.Now().Add(withdrawPause)
+		}
+		done <- !queued || e.found || e.unknownOutcome
+	})
+	select {
+	case mayHaveLeft = <-done:
+		return mayHaveLeft, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // SetSender sets the connection to send on; nil: there is none. Messages that wait for a connection become due, also if
@@ -319,7 +347,7 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 			if longest := now.Add(2 * maxRetryPause); q.NextAttempt.After(longest) { // the clock was ahead
 				q.NextAttempt = longest
 			}
-			w.insert(&entry{Queued: q})
+			w.insert(&entry{Queued: q, found: true})
 		}
 	}
 }

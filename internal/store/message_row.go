@@ -50,6 +50,7 @@ var messageTable = []struct {
 	{"message.data", "text", func(r *messageRow) any { return &r.data }},
 	{"message.author", "text", func(r *messageRow) any { return &r.Author }},
 	{"message.edited_at", "", func(r *messageRow) any { return &r.edited }},
+	{"message.copies", "", func(r *messageRow) any { return &r.Copies }},
 	{"message.token", "text", func(r *messageRow) any { return &r.token }},
 	{"coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)", "", func(r *messageRow) any { return &r.fetch }},
 }

@@ -254,6 +254,24 @@ func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 		WHERE seq IN `+in, append([]any{int64(to), millis(at), string(code), text, until}, args...)...)
 }
 
+// SetCopies stores how often the network may have a message, unless more copies are known; see [parley.Message]. A copy that the network
+// confirmed is published as another event of the message's status.
+func (t *Tx) SetCopies(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, copies int, at time.Time) error {
+	seq, err := t.find(channel, ref)
+	if err != nil {
+		return err
+	}
+	n, err := t.sql.Exec(`UPDATE message SET copies = $1 WHERE seq = $2 AND copies < $1`, int64(copies), seq)
+	if err != nil || n == 0 || copies < 2 {
+		return err
+	}
+	s, err := one(t.Reader, `SELECT `+statusColumns+` FROM message WHERE seq = $1`, []any{seq}, scanStatusRow)
+	if err != nil || s.status == parley.Pending || s.status == parley.Deleted {
+		return err
+	}
+	return t.publishStatus(s, s.status, at)
+}
+
 // DelayMessage stores a failed attempt and the time of the next one.
 func (t *Tx) DelayMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, attempts int, next time.Time) error {
 	return t.set(channel, ref, `UPDATE message SET attempts = $1, next_attempt = $2 WHERE status = 0 AND seq = $3`,

@@ -16,7 +16,7 @@ import (
 
 const (
 	ledgerColumns = `seq, contact, (SELECT code FROM channel WHERE channel.id = otp_code.channel), id, hash, encrypted, status, tries,
-		created_at, expires_at, ended_at, wrong, requests`
+		created_at, expires_at, ended_at, wrong, requests, coalesce((SELECT state FROM otp_fallback WHERE otp_fallback.id = otp_code.id), '')`
 	// Codes of a channel that is gone are hidden.
 	readLedgers = `SELECT ` + ledgerColumns + ` FROM otp_code WHERE EXISTS (SELECT 1 FROM channel WHERE channel.id = otp_code.channel) AND `
 )
@@ -24,13 +24,20 @@ const (
 func scanLedger(row scanner) (rule.Ledger, error) {
 	var l rule.Ledger
 	var seq, created, expires, ended int64
-	var wrong, requests []byte
+	var wrong, requests, fallback []byte
 	c := &l.Code
 	if err := row.Scan(&seq, &c.Contact, &c.Channel, &c.ID, &c.Hash, &c.Encrypted, &c.Status, &c.Tries,
-		&created, &expires, &ended, &wrong, &requests); err != nil {
+		&created, &expires, &ended, &wrong, &requests, &fallback); err != nil {
 		return l, err
 	}
 	c.CreatedAt, c.ExpiresAt, c.EndedAt = moment(created), moment(expires), moment(ended)
+	if len(fallback) > 0 {
+		var f parley.Fallback
+		if err := json.Unmarshal(fallback, &f); err != nil {
+			return l, fmt.Errorf("channels of a one-time code: %w", err)
+		}
+		c.Tried = f.Tried()
+	}
 	return l, errors.Join(decodeTimes(wrong, &l.Wrong), decodeTimes(requests, &l.Requests))
 }
 
@@ -140,6 +147,8 @@ func (t *Tx) PurgeOTPs(_ context.Context, channel parley.ChannelCode, before tim
 	for _, old := range []string{
 		`DELETE FROM otp_code WHERE seq IN
 			(SELECT seq FROM otp_code WHERE ` + ofChannel + ` AND expires_at < $2 AND status <> 0 ORDER BY expires_at LIMIT $3)`,
+		`DELETE FROM otp_fallback WHERE id IN
+			(SELECT id FROM otp_fallback WHERE ` + ofChannel + ` AND expires_at < $2 ORDER BY expires_at LIMIT $3)`,
 		`DELETE FROM otp_link WHERE id IN
 			(SELECT id FROM otp_link WHERE ` + ofChannel + ` AND status <> 0 AND ended_at < $2 ORDER BY ended_at LIMIT $3)`,
 		`DELETE FROM otp_reply WHERE seq IN

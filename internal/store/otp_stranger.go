@@ -156,6 +156,7 @@ func (t *Tx) CorrectOTPTimes(_ context.Context, channel parley.ChannelCode, now 
 		`UPDATE otp_link SET ended_at = $2 WHERE ` + ofChannel + ` AND status <> 0 AND ended_at > $2`,
 		`UPDATE otp_reply SET at = $2 WHERE ` + ofChannel + ` AND at > $2`,
 		`UPDATE otp_stranger SET at = $2 WHERE ` + ofChannel + ` AND at > $2`,
+		`UPDATE otp_fallback SET due_at = $2 WHERE ` + ofChannel + ` AND expires_at > $2 AND due_at > $2`,
 		`UPDATE otp_alarm SET until = until - at + $2, at = $2 WHERE ` + ofChannel + ` AND at > $2`,
 	}, string(channel), millis(now)); err != nil {
 		return err

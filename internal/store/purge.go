@@ -203,6 +203,7 @@ func removal(table, key string) purge {
 
 var secretPurges = []purge{
 	removal("otp_code", "seq"), removal("otp_link", "id"), removal("otp_reply", "seq"), removal("otp_stranger", "code"),
+	removal("otp_fallback", "id"),
 	removal("otp_wrong", "(channel, minute)"), removal("otp_alarm", "(channel, type)"),
 }
 

@@ -36,6 +36,7 @@ func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 		{"answers", answerTests},
 		{"clock", clockTests},
 		{"codes", codeTests},
+		{"fallbacks", fallbackTests},
 		{"links", linkTests},
 		{"strangers", strangerTests},
 		{"opt-outs", optOutTests},

@@ -36,6 +36,9 @@ type Message struct {
 	Poll        *Poll                `json:"poll,omitempty"`
 	Error       *Failure             `json:"error,omitempty"`
 	Waiting     *Waiting             `json:"waiting,omitempty"` // not in events
+	// PossibleDuplicate says that the network may have it twice. Copies is how often, once the network confirmed more than one.
+	PossibleDuplicate bool `json:"possible_duplicate,omitzero"`
+	Copies            int  `json:"copies,omitzero"`
 
 	// Only in lists of messages and where one is read.
 	UpdatedAt Time   `json:"updated_at,omitzero"` // when Status last changed
@@ -153,6 +156,9 @@ func NewMessage(m *parley.Message, linkTo parley.MediaLink, names Names) Message
 	}
 	if m.SentOnPhone() {
 		v.Source = "phone"
+	}
+	if v.PossibleDuplicate = m.Copies > 0; m.Copies > 1 {
+		v.Copies = m.Copies
 	}
 	if v.Reactions == nil {
 		v.Reactions = []string{}
