@@ -289,9 +289,10 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	if err := rt.readBody(r, w); err != nil {
 		return a, err
 	}
+	var unreadable error // a wrong channel is reported first
 	if rt.namesChannels {
-		if err := rt.readFields(r); err != nil {
-			return a, err
+		if unreadable = rt.readFields(r); unreadable != nil {
+			r.Form = r.reader.Empty()
 		}
 	}
 	if err := rt.chooseChannel(ctx, r); err != nil {
@@ -307,9 +308,10 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 		}
 	}
 	if !rt.namesChannels {
-		if err := rt.readFields(r); err != nil {
-			return a, err
-		}
+		unreadable = rt.readFields(r)
+	}
+	if unreadable != nil {
+		return a, unreadable
 	}
 	r.prefer = readPreference(r.http.Header)
 	a, err = rt.idempotent(ctx, r)

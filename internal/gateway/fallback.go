@@ -65,7 +65,8 @@ func (g *Gateway) continueCodes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// hopAccount returns the account of a channel that may carry a code; nil: the channel was deleted. serves is false if another node serves it.
+// hopAccount returns the account of a channel that may carry a code; nil: the channel was deleted. serves is false if another node
+// serves it.
 func (g *Gateway) hopAccount(hop parley.FallbackHop) (a *account, serves bool) {
 	c, there := g.Channel(hop.Code)
 	if !there || c.ID != hop.ID {
@@ -132,7 +133,8 @@ func (g *Gateway) checkFallback(ctx context.Context, tx *store.Tx, a *account, f
 		}
 	}
 	code, err := tx.Code(ctx, f.ID)
-	if errors.Is(err, parley.ErrNotFound) || err == nil && (code.Status != parley.OTPStatusPending || !g.Now(f.Channel).Before(code.ExpiresAt)) {
+	open := err == nil && code.Status == parley.OTPStatusPending && g.Now(f.Channel).Before(code.ExpiresAt)
+	if !open && parley.IgnoreNotFound(err) == nil {
 		return errCodeEnded
 	}
 	return err

@@ -152,21 +152,23 @@ func TestFallback(t *testing.T) {
 		tried         []parley.ChannelCode
 		ended         string // what an event contains; empty: there is none
 	}{
-		"sent":                     {nil, nil, time.Minute, "SENT", "", hops[:1], ""},
-		"restricted":               {refused(parley.Restricted), nil, 0, "FAILED restricted", "SENT", hops[:2], ""},
-		"quota":                    {refused("quota"), nil, 0, "FAILED quota", "SENT", hops[:2], ""},
-		"payment":                  {refused(parley.PaymentProblem), nil, 0, "FAILED payment", "SENT", hops[:2], ""},
-		"template":                 {refused(parley.TemplateProblem), nil, 0, "FAILED template", "SENT", hops[:2], ""},
-		"refused":                  {refused(parley.Refused), nil, 0, "FAILED refused", "SENT", hops[:2], ""},
-		"unsupported":              {refused(parley.Unsupported), nil, 0, "FAILED unsupported", "SENT", hops[:2], ""},
-		"gave up":                  {refused(parley.GaveUp), nil, 0, "FAILED gave_up", "SENT", hops[:2], ""},
-		"not on the network":       {refused(parley.NotOnNetwork), nil, time.Minute, "FAILED not_on_network", "", hops[:1], `"reason":"not_on_network"`},
-		"blocked":                  {refused(parley.Blocked), nil, time.Minute, "FAILED blocked", "", hops[:1], `"reason":"blocked"`},
-		"a network that waits":     {errNotNow, nil, 12 * time.Second, "FAILED not_sent", "SENT", hops[:2], ""},
-		"not yet":                  {errNotNow, nil, 9 * time.Second, "PENDING", "", hops[:1], ""},
-		"a lost response":          {lost, nil, 12 * time.Second, "FAILED unknown_outcome possible duplicate", "SENT", hops[:2], ""},
-		"two do not send it":       {errNotNow, errNotNow, 30 * time.Second, "FAILED not_sent", "FAILED not_sent", hops, ""},
-		"the second does not know": {refused(parley.Refused), refused(parley.NotOnNetwork), time.Minute, "FAILED refused", "FAILED not_on_network", hops[:2], `"not_on_network","channels_tried":["demo","second"]`},
+		"sent":        {nil, nil, time.Minute, "SENT", "", hops[:1], ""},
+		"restricted":  {refused(parley.Restricted), nil, 0, "FAILED restricted", "SENT", hops[:2], ""},
+		"quota":       {refused("quota"), nil, 0, "FAILED quota", "SENT", hops[:2], ""},
+		"payment":     {refused(parley.PaymentProblem), nil, 0, "FAILED payment", "SENT", hops[:2], ""},
+		"template":    {refused(parley.TemplateProblem), nil, 0, "FAILED template", "SENT", hops[:2], ""},
+		"refused":     {refused(parley.Refused), nil, 0, "FAILED refused", "SENT", hops[:2], ""},
+		"unsupported": {refused(parley.Unsupported), nil, 0, "FAILED unsupported", "SENT", hops[:2], ""},
+		"gave up":     {refused(parley.GaveUp), nil, 0, "FAILED gave_up", "SENT", hops[:2], ""},
+		"not on the network": {refused(parley.NotOnNetwork), nil, time.Minute, "FAILED not_on_network", "", hops[:1],
+			`"reason":"not_on_network"`},
+		"blocked":              {refused(parley.Blocked), nil, time.Minute, "FAILED blocked", "", hops[:1], `"reason":"blocked"`},
+		"a network that waits": {errNotNow, nil, 12 * time.Second, "FAILED not_sent", "SENT", hops[:2], ""},
+		"not yet":              {errNotNow, nil, 9 * time.Second, "PENDING", "", hops[:1], ""},
+		"a lost response":      {lost, nil, 12 * time.Second, "FAILED unknown_outcome possible duplicate", "SENT", hops[:2], ""},
+		"two do not send it":   {errNotNow, errNotNow, 30 * time.Second, "FAILED not_sent", "FAILED not_sent", hops, ""},
+		"the second does not know": {refused(parley.Refused), refused(parley.NotOnNetwork), time.Minute, "FAILED refused",
+			"FAILED not_on_network", hops[:2], `"not_on_network","channels_tried":["demo","second"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -196,7 +198,9 @@ func TestFallback(t *testing.T) {
 							t.Errorf("the code is %+v: %v", try, err)
 						}
 					}
-					if got := b.ended(); len(got) != 1 || !strings.HasPrefix(got[0], "demo otp.approved") || !strings.Contains(got[0], `"channels_tried":["demo","second"`) {
+					got := b.ended()
+					if len(got) != 1 || !strings.HasPrefix(got[0], "demo otp.approved") ||
+						!strings.Contains(got[0], `"channels_tried":["demo","second"`) {
 						t.Errorf("published %q", got)
 					}
 				}
@@ -215,7 +219,8 @@ func TestFallbackFailsOnce(t *testing.T) {
 		code, id := b.request(0)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		b.wantCopies(code, map[parley.ChannelCode]string{"demo": "FAILED not_sent", "second": "FAILED restricted", "third": "FAILED refused"}, hops...)
+		b.wantCopies(code, map[parley.ChannelCode]string{
+			"demo": "FAILED not_sent", "second": "FAILED restricted", "third": "FAILED refused"}, hops...)
 		want := fmt.Sprintf(`demo otp.failed {"id":%q,"contact_id":%q,"reason":"refused","channels_tried":["demo","second","third"]}`, id, ayu)
 		if got := b.ended(); len(got) != 1 || got[0] != want {
 			t.Errorf("published %q, want %q", got, want)
@@ -300,8 +305,8 @@ func TestFallbackInFlight(t *testing.T) {
 		synctest.Wait()
 		b.wantCopies(code, copies, hops[:2]...)
 		sent := b.driver.session("demo").given
-		err := b.driver.sink("demo")(t.Context(), network.Receipt{From: ayu, IDs: []parley.MessageID{sent[0].ID}, Status: parley.Delivered, At: time.Now()})
-		if err != nil {
+		arrived := network.Receipt{From: ayu, IDs: []parley.MessageID{sent[0].ID}, Status: parley.Delivered, At: time.Now()}
+		if err := b.driver.sink("demo")(t.Context(), arrived); err != nil {
 			t.Fatal(err)
 		}
 		copies["demo"] = "DELIVERED possible duplicate"

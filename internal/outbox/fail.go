@@ -113,8 +113,8 @@ func (w *Worker) failQueued(ctx context.Context, tx *store.Tx, e *entry, why *pa
 	return m, parley.IgnoreNotFound(err)
 }
 
-// Fail stores that a message failed. Another channel then carries its one-time code, or otp.failed is published. The text of a failed edit is erased: its message
-// may be deleted, and then no text of it remains.
+// Fail stores that a message failed. Another channel then carries its one-time code, or otp.failed is published. The text of a failed
+// edit is erased: its message may be deleted, and then no text of it remains.
 func Fail(ctx context.Context, tx *store.Tx, m *parley.Message, why *parley.Failure, now time.Time) (bool, error) {
 	moved, err := tx.AdvanceMessage(ctx, m.Channel, m.Ref(), parley.Failed, why, now)
 	if secret, ok := m.Content.(parley.Secret); ok && secret.OTP.IsCode() && moved && err == nil {

@@ -84,7 +84,9 @@ var fallbackTests = map[string]func(*env){
 		}
 		copied := outgoing("A1")
 		fail(copied, "otc_0", parley.Refused) // its request named no channels
-		e.tx(func(tx *store.Tx) error { return tx.PutFallback(e.Context(), newFallback("otc_1", start.Add(time.Minute))) })
+		e.tx(func(tx *store.Tx) error {
+			return tx.PutFallback(e.Context(), newFallback("otc_1", start.Add(time.Minute)))
+		})
 		fail(outgoing("A2"), "otc_1", parley.Refused) // another copy
 		e.same("another one", e.fallback("otc_1").DueAt, start.Add(time.Minute))
 		fail(copied, "otc_1", parley.Refused)
@@ -110,7 +112,9 @@ var fallbackTests = map[string]func(*env){
 	"copies of a message only increase": func(e *env) {
 		m := outgoing("A1")
 		e.add(&m)
-		e.tx(func(tx *store.Tx) error { return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Sent, nil, start)) })
+		e.tx(func(tx *store.Tx) error {
+			return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Sent, nil, start))
+		})
 		for _, step := range []struct{ set, want, events int }{{1, 1, 1}, {2, 2, 2}, {1, 2, 2}, {2, 2, 2}, {3, 3, 3}} {
 			e.tx(func(tx *store.Tx) error { return tx.SetCopies(e.Context(), main, m.Ref(), step.set, start) })
 			events, _, err := e.store.Events(e.Context(), 0, parley.EventFilter{Types: []parley.EventType{parley.MessageStatus}}, 100)
@@ -123,4 +127,3 @@ var fallbackTests = map[string]func(*env){
 		})
 	},
 }
-

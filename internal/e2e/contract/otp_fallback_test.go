@@ -50,16 +50,19 @@ func TestContractCodeChannels(t *testing.T) {
 	for _, code := range []string{"a", "b", "c"} {
 		e.Post("/api/manage/channels/"+code+"/stop", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	}
-	if got := ask(codeRequest, newBuyer()).ExpectError(http.StatusBadRequest, "Channel a is STOPPED").Text("code"); got != "channel_not_ready" {
+	got := ask(codeRequest, newBuyer()).ExpectError(http.StatusBadRequest, "Channel a is STOPPED").Text("code")
+	if got != "channel_not_ready" {
 		t.Errorf("without a channel the code of the error is %s", got)
 	}
 }
 
 // testCodeOnNext has the first channel refuse a code. The second one carries it, and it counts once.
-func testCodeOnNext(t *testing.T, e *parleytest.Env, tokens map[string]string, ask func(string, ...parleytest.Option) *parleytest.Response) {
+func testCodeOnNext(
+	t *testing.T, e *parleytest.Env, tokens map[string]string, ask func(string, ...parleytest.Option) *parleytest.Response,
+) {
 	t.Helper()
 	as, number := parleytest.As(e.Global), newBuyer()
-	e.Post(faults, toJSON(t, object{"fault": "refuse", "times": 1, "to": number, "reason": "restricted"}), parleytest.As(tokens["a"])).Expect(200)
+	order(e, toJSON(t, object{"fault": "refuse", "times": 1, "to": number, "reason": "restricted"}), parleytest.As(tokens["a"]))
 	key := parleytest.With("Idempotency-Key", number)
 	answer := ask(number, key).Expect(http.StatusOK)
 	if again := ask(number, key).Expect(http.StatusOK); string(again.Body) != string(answer.Body) {
@@ -121,7 +124,8 @@ func TestFallbackOnNodes(t *testing.T) {
 		to := codes[(i+1)%len(codes)]
 		e, number := nodes[i%2], newBuyer()
 		e.Post(faults, toJSON(t, object{"fault": "refuse", "times": 1, "to": number}), parleytest.As(tokens[from])).Expect(200)
-		e.Post(codeRequest, toJSON(t, object{"contact_id": number + "@c.us", "channels": []string{from, to}}), parleytest.As(first.Global)).Expect(200)
+		ask := toJSON(t, object{"contact_id": number + "@c.us", "channels": []string{from, to}})
+		e.Post(codeRequest, ask, parleytest.As(first.Global)).Expect(200)
 		phone := e.PhoneFor(tokens[to], number)
 		e.Eventually("the next channel carries the code", func() bool { return len(phone.Messages()) > 0 })
 		body := toJSON(t, object{"contact_id": number + "@c.us", "code": phone.Messages()[0].Codes[0]})

@@ -115,6 +115,11 @@ func (s *session) begin(ctx context.Context, m *parley.Message, again bool) erro
 		return network.NotConnected(ctx.Err())
 	}
 	err := s.d.config.Store.Tx(ctx, func(tx *store.Tx) error {
+		if again {
+			if err := parley.IgnoreNotFound(tx.SetCopies(ctx, s.channel.Code, m.Ref(), 1, time.Now())); err != nil {
+				return err
+			}
+		}
 		return tx.BeginRemoteSend(ctx, s.channel.Code, m.ID, m.Chat, time.Now())
 	})
 	if err != nil {
@@ -168,7 +173,10 @@ func (s *session) endAttempt(ctx context.Context, m *parley.Message, remote stri
 // storeSent stores Meta's id of a message and returns how many of its copies are known.
 func (s *session) storeSent(ctx context.Context, id parley.MessageID, to parley.ContactID, remote string) (copies int, err error) {
 	err = s.d.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		copies, err = tx.EndRemoteSend(ctx, s.channel.Code, id, to, remote)
+		if copies, err = tx.EndRemoteSend(ctx, s.channel.Code, id, to, remote); copies > 1 {
+			ref := parley.MessageRef{FromMe: true, Chat: to, ID: id}
+			err = parley.IgnoreNotFound(tx.SetCopies(ctx, s.channel.Code, ref, copies, time.Now()))
+		}
 		return err
 	})
 	if err == nil && copies > 1 {

@@ -120,6 +120,13 @@ func TestUnknownAfterWait(t *testing.T) {
 			w.number.SetStatuses(cloudtest.StatusesWithheld)
 			w.number.Next(cloudtest.Fault{Lost: "reset"})
 			m := w.text("perhaps twice")
+			m.CreatedAt, m.ExpiresAt = time.Now(), time.Now().Add(time.Hour)
+			w.must(w.store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddMessage(t.Context(), m) }))
+			stored := func() int {
+				now, err := w.store.Message(t.Context(), code, m.Ref())
+				w.must(err)
+				return now.Copies
+			}
 			if err := s.Send(t.Context(), []*parley.Message{m})[0]; network.ToClass(err) != network.Unknown {
 				t.Fatal(err)
 			}
@@ -130,10 +137,11 @@ func TestUnknownAfterWait(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || w.copies(m) != 2 {
-				t.Errorf("got %v, and %d copies", err, w.copies(m))
+			if err != nil || w.copies(m) != 2 || stored() != 1 {
+				t.Errorf("got %v, and %d copies, of which we know %d", err, w.copies(m), stored())
 			}
 			w.number.ReleaseStatuses()
+			w.await(func() bool { return stored() == 2 })
 			w.await(func() bool { return count(t, w.driver.metrics.doubles) == 1 && count(t, w.driver.metrics.resends) == 1 })
 		})
 	}

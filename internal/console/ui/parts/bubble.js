@@ -63,7 +63,8 @@ export function Bubble({ m, own, author, named, quote, onQuote, file, status, vo
     <div class="bubble-foot">
       ${m.reactions.length > 0 && html`<span class="reactions" aria-label=${t('reactions')} role="img">
         ${m.reactions.slice(0, 8).join(' ')}</span>`}
-      ${m.copies > 1 && html`<${Badge} tone="warn">${t('copies', { n: m.copies })}<//>`}
+      ${m.copies > 1 ? html`<${Badge} tone="warn">${t('copies', { n: m.copies })}<//>`
+        : m.possible_duplicate && html`<${Badge} tone="warn">${t('perhapsTwice')}<//>`}
       ${m.edited_at && !m.deleted && html`<span title=${full(m.edited_at)}>${core('edited')}</span>`}
       <time datetime=${m.timestamp} title=${full(m.timestamp)}>${clock(m.timestamp).slice(0, 5)}</time>
       ${own && html`<${Tick} word=${false} status=${status} at=${m.updated_at} />`}
