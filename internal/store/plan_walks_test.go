@@ -84,7 +84,7 @@ var walks = []struct {
 	{"chat", "ORDER BY last_at DESC, id DESC LIMIT", limited, ""},
 	{"chat", " FROM chat WHERE channel = $1 AND last_at >= $2 AND last_at < $3", "a page, and the chats of its first and last minutes", ""},
 	{"chat", "ORDER BY last_at, id LIMIT 1 OFFSET", limited, ""},
-	{"chat", "FROM chat JOIN channel ON channel.id = +chat.channel WHERE (", limited, ""},
+	{"chat", "AND (SELECT id FROM channel WHERE channel.id = chat.channel AND ($", limited, ""},
 
 	// Searches look at so many messages at a time, or at chats that have not more.
 	{"message", "ORDER BY seq DESC LIMIT $2) AS next", "it ends at the limit; of pending messages there are few", ""},
@@ -163,7 +163,6 @@ var walks = []struct {
 	{"webhook", "disabled_at = 0 AND cursor < $1", operator, ""},
 
 	// PostgreSQL may read a table once instead of looking up many rows in it.
-	{"channel", "($3 = '' OR code = $3) AND last_at > 0 LIMIT $4", "the channels of up to maxChats chats", "postgres"},
 	{"channel", "SELECT min(seq) FROM media_fetch", "the channels of many files that wait for their fetch", "postgres"},
 	{"", "FROM otp_alarm CROSS JOIN channel", "an alarm is rare, and shown on the overview", ""},
 	{"message", "max(seq)", anEnd, "postgres"},

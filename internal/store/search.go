@@ -102,7 +102,7 @@ func (r Reader) findInAll(q parley.MessageQuery) (parley.MessagePage, error) {
 	}
 	s.and(`message.seq >= ?`, lowest)
 	if numbers, args := numbersIn(q); numbers != "" {
-		s.and(`EXISTS (SELECT 1 FROM chat WHERE chat.id = message.chat AND (`+numbers+`))`, args...)
+		s.and(`(SELECT id FROM chat WHERE chat.id = message.chat AND (`+numbers+`)) IS NOT NULL`, args...)
 	}
 	found, err := r.match(q, s, ` ORDER BY message.seq DESC`)
 	if err != nil {
@@ -218,8 +218,8 @@ const withContact = `chat.id IN (SELECT id FROM chat WHERE contact = $1 UNION
 // findChats lists chats of a channel, or of all, up to one more than maxChats.
 func (r Reader) findChats(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
 	n := len(args)
-	return list(r, `SELECT chat.id, `+lastPosition+` FROM chat JOIN channel ON channel.id = +chat.channel WHERE `+condition+
-		` AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`) AND last_at > 0 LIMIT `+param(n+2),
+	return list(r, `SELECT chat.id, `+lastPosition+` FROM chat WHERE `+condition+` AND (SELECT id FROM channel
+		WHERE channel.id = chat.channel AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`)) IS NOT NULL AND last_at > 0 LIMIT `+param(n+2),
 		append(args, string(channel), int64(maxChats)+1), scanChatRange)
 }
 
