@@ -31,7 +31,7 @@ type pairFlags struct {
 
 func (f *pairFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.number, "code", "", "pair by a code to type on the phone with this number, for example +6281211112222")
-	flags.BoolVar(&f.link, "link", false, "print a link with which somebody else can pair it; works once, for an hour")
+	flags.BoolVar(&f.link, "link", false, "print a link with which someone else can pair it; works once, for an hour")
 	flags.StringVar(&f.passkey, "passkey-file", "",
 		"where you put the response of the account's passkey, if it asks for it: parley help passkey")
 	flags.StringVar(&f.png, "png", "", "write the QR code to this file; it is removed at the end")
@@ -240,7 +240,7 @@ func (p *pairer) handleStep(ctx context.Context, s *pairStep) error {
 		if err != nil {
 			return err
 		}
-		return fail(exitNegative, "channel %s is not being paired any more: it is %s. %s", p.code, ch.Status, ch.Reason)
+		return fail(exitNegative, "channel %s is no longer being paired: it is %s. %s", p.code, ch.Status, ch.Reason)
 	}
 	if s.Code == "" && s.Passkey == nil && !s.Step.IsOver() && s.Step != parley.StartingStep {
 		return nil // it has just expired

@@ -299,7 +299,7 @@ func TestPairFails(t *testing.T) {
 			"passkey": map[string]any{"request": map[string]any{"challenge": "x"}}}), exitNeedsPerson,
 			"passkey. Pair again with --passkey-file FILE"},
 		{step("failed", map[string]any{"reason": "The phone has too many devices."}), exitRefused, "too many devices"},
-		{"null", exitNegative, "is not being paired any more: it is SCAN_QR_CODE"},
+		{"null", exitNegative, "is no longer being paired: it is SCAN_QR_CODE"},
 	} {
 		_, said, code := play(t, []string{qrStep(1, time.Minute), c.last}).run(roomy, "channel", "pair", "demo")
 		if code != c.code || !strings.Contains(said, c.says) {

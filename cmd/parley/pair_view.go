@@ -128,8 +128,8 @@ func (p *pairer) draw(ctx context.Context, s *pairStep) error {
 	}
 	p.wipe()
 	text := append(drawQR(s.QR, p.colour(true)), p.fitting(
-		fmt.Sprintf("No camera? parley channel pair %s --code +62812…   ·   For somebody else: parley channel pair %s --link", p.code, p.code),
-		"No camera? --code NUMBER   ·   For somebody else: --link"))
+		fmt.Sprintf("No camera? parley channel pair %s --code +62812…   ·   For someone else: parley channel pair %s --link", p.code, p.code),
+		"No camera? --code NUMBER   ·   For someone else: --link"))
 	p.header = p.toHeader(s)
 	fmt.Fprintf(p.err, "%s\n%s\n", p.header, strings.Join(text, "\n"))
 	p.lines = len(text)

@@ -95,7 +95,7 @@ func (s *server) checkEditable(ctx context.Context, r *request, m *parley.Messag
 	}
 	until = sent.Add(parley.EditWindow)
 	if !s.config.Gateway.Now(r.channel.Code).Before(until) {
-		return fail("was sent more than 15 minutes ago and cannot be edited any more.")
+		return fail("was sent more than 15 minutes ago and can no longer be edited.")
 	}
 	return until, nil
 }

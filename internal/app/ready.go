@@ -83,7 +83,7 @@ func (s *server) checkRest(ctx context.Context) {
 func (s *server) reportDamage(ctx context.Context) {
 	select {
 	case <-s.data.Store.Damaged():
-		s.log.Error("nothing is accepted any more: " + s.data.Dir.explain(s.data.Store.Damage()).Error())
+		s.log.Error("nothing is accepted from now on: " + s.data.Dir.explain(s.data.Store.Damage()).Error())
 	case <-ctx.Done():
 	}
 }

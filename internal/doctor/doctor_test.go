@@ -149,7 +149,7 @@ func TestPrivateAddresses(t *testing.T) {
 		want              string
 	}{
 		{[]netip.Prefix{lan, machine}, nil, "webhooks and alerts may reach 10.0.0.0/8, 127.0.0.1/32 (--allow-private)"},
-		{nil, []netip.Prefix{lan}, "anybody with a token can read what answers on 10.0.0.0/8 (--allow-private-callers)"},
+		{nil, []netip.Prefix{lan}, "anyone with a token can read what responds on 10.0.0.0/8 (--allow-private-callers)"},
 	} {
 		if found := Private(c.webhooks, c.callers); len(found) != 1 || found[0].Found != c.want {
 			t.Errorf("%+v", found)

@@ -87,7 +87,7 @@ func Private(webhooks, callers []netip.Prefix) []Finding {
 		found = append(found, "webhooks and alerts may reach "+ranges(webhooks)+" (--allow-private)")
 	}
 	if len(callers) > 0 {
-		found = append(found, "anybody with a token can read what answers on "+ranges(callers)+" (--allow-private-callers)")
+		found = append(found, "anyone with a token can read what responds on "+ranges(callers)+" (--allow-private-callers)")
 	}
 	if found == nil {
 		return nil

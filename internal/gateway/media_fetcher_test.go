@@ -263,7 +263,7 @@ func TestFilesFailAfterADay(t *testing.T) {
 			tries.Add(1)
 			switch reference {
 			case "gone":
-				return "", network.Refuse(parley.Refused, "The network does not have the file any more.")
+				return "", network.Refuse(parley.Refused, "The network no longer has the file.")
 			case "cut off":
 				return "", network.NotConnected(nil)
 			}

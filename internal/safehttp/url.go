@@ -114,7 +114,7 @@ func checkHostname(name string, bracketed bool) (host, wrong string) {
 		return "", "The host of the address is not a host name or IP address."
 	}
 	if _, err := netip.ParseAddr(ascii); err != nil && endsInNumber(ascii) {
-		return "", "The host of the address ends in a number but is no IPv4 address. " +
+		return "", "The host of the address ends in a number but is not an IPv4 address. " +
 			"Write one as four decimal numbers, for example 192.0.2.1."
 	}
 	return ascii, ""

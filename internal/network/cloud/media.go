@@ -74,7 +74,7 @@ func (s *session) upload(ctx context.Context, a account, kind string, file parle
 	}
 	plain, err := s.d.config.Media(ctx, file.Key)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", network.Refuse(parley.GaveUp, "The file of this message is not there any more.")
+		return "", network.Refuse(parley.GaveUp, "The file of this message no longer exists.")
 	}
 	if err != nil {
 		return "", fmt.Errorf("open a file: %w", err)
@@ -181,7 +181,7 @@ func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) erro
 // fetchError classifies an error of a download. A file that Meta does not have any more is not asked for again.
 func (s *session) fetchError(err error) error {
 	if e, ok := asGraphError(err); ok && ruleFor(e).action == fail {
-		return network.Refuse(parley.GaveUp, "Meta does not have the file any more.")
+		return network.Refuse(parley.GaveUp, "Meta no longer has the file.")
 	}
 	return err
 }

@@ -238,7 +238,7 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) erro
 		return err
 	}
 	if time.Since(c.InboundAt) > Info.ReplyWindow {
-		return parley.Errorf(parley.NotSupported, "%s shows that you type only to somebody who wrote in the last 24 hours.", Info.Title)
+		return parley.Errorf(parley.NotSupported, "%s shows that you are typing only to someone who wrote in the last 24 hours.", Info.Title)
 	}
 	a, err := s.account(ctx)
 	if err != nil {

@@ -170,7 +170,7 @@ func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) erro
 	}
 	f, err := s.world.net.OpenFile(ctx, r.Key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return network.Refuse(parley.Refused, "The network does not have the file any more.")
+		return network.Refuse(parley.Refused, "The network no longer has the file.")
 	}
 	if err != nil {
 		return fmt.Errorf("open a file: %w", err)

@@ -73,7 +73,7 @@ func (conn *connection) composeEdit(
 	if text.Body == "" {
 		target := conn.storedMessage(ctx, m.Chat, c.Target.ID)
 		if target == nil {
-			return nil, network.Refuse(parley.Refused, "The message of this edit is not there any more.")
+			return nil, network.Refuse(parley.Refused, "The message to edit no longer exists.")
 		}
 		text.Body = target.Content.Text()
 	}

@@ -132,7 +132,7 @@ var (
 	loggedOutOffline = disconnection{status: parley.ChannelLoggedOut, unpaired: true,
 		reason: "The channel was logged out here, without a connection: remove the device on the phone too, under Linked devices." +
 			pairAgain}
-	keysMissing = disconnection{status: parley.ChannelLoggedOut, unpaired: true, reason: "The keys of this device are not there any more." +
+	keysMissing = disconnection{status: parley.ChannelLoggedOut, unpaired: true, reason: "The keys of this device no longer exist." +
 		pairAgain}
 )
 

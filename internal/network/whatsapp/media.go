@@ -40,7 +40,7 @@ const mediaKeySize = 32
 func (conn *connection) upload(ctx context.Context, m *parley.Media, kind whatsmeow.MediaType) (up whatsmeow.UploadResponse, err error) {
 	plain, err := conn.s.d.config.Media(ctx, m.Key)
 	if errors.Is(err, os.ErrNotExist) {
-		return up, network.Refuse(parley.GaveUp, "The file of this message is not there any more.")
+		return up, network.Refuse(parley.GaveUp, "The file of this message no longer exists.")
 	}
 	if err != nil {
 		return up, fmt.Errorf("open a file: %w", err)
@@ -166,7 +166,7 @@ func (conn *connection) reference(info *types.MessageInfo, p parsed) []byte {
 
 var (
 	errNoReference = network.Refuse(parley.Refused, "The file has no address.")
-	errFileGone    = network.Refuse(parley.Refused, "The network does not have the file any more.")
+	errFileGone    = network.Refuse(parley.Refused, "The network no longer has the file.")
 )
 
 // Fetch downloads, verifies and decrypts a file. If the network has lost it, the account's phone uploads it again.

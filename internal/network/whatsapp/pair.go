@@ -83,7 +83,7 @@ const (
 // pair links the channel to an account. It returns the next attempt if one is requested before this one ends. A lost
 // connection is dialled again, with new codes.
 func (s *session) pair(o pairOptions) *pairOptions {
-	s.setState(parley.ChannelScanQRCode, "It waits for somebody to link it on the phone.", network.Phone{})
+	s.setState(parley.ChannelScanQRCode, "It is waiting for someone to link it on the phone.", network.Phone{})
 	s.publishStep(network.Pairing{Step: parley.StartingStep})
 	for losses := 0; ; {
 		end, next := s.tryPairing(o, losses > 0)

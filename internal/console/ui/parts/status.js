@@ -52,8 +52,8 @@ export function ChannelStatus({ status, reason }) {
 const reasons = {
   'The account was logged out of this channel.': 'loggedOut', 'The channel was logged out. Pair the channel again.': 'loggedOut',
     'The account removed this device. Pair the channel again.': 'removed',
-  'No WhatsApp account is linked.': 'unlinked', 'It waits for somebody to link it on the phone.': 'linking', 'It was stopped.': 'stopped',
-    'It was stopped by hand.': 'stopped', 'The server is not running.': 'serverStopped',
+  'No WhatsApp account is linked.': 'unlinked', 'It is waiting for someone to link it on the phone.': 'linking',
+  'It was stopped.': 'stopped', 'It was stopped by hand.': 'stopped', 'The server is not running.': 'serverStopped',
   'The network closed the connection.': 'closed',
 };
 
