@@ -17,10 +17,12 @@ const (
 	AlertFailingWebhook AlertKind = "failing_webhook"
 	AlertDisk           AlertKind = "disk"
 	AlertOldClient      AlertKind = "client_old"
+	AlertAccount        AlertKind = "account_problem" // that its network reports
 )
 
 // AlertKinds lists all kinds.
-var AlertKinds = []AlertKind{AlertLoggedOut, AlertRestricted, AlertFailingSends, AlertFailingWebhook, AlertDisk, AlertOldClient}
+var AlertKinds = []AlertKind{AlertLoggedOut, AlertRestricted, AlertFailingSends, AlertFailingWebhook, AlertDisk, AlertOldClient,
+	AlertAccount}
 
 // AlertRetention is how long resolved alerts are stored.
 const AlertRetention = 30 * 24 * time.Hour

@@ -350,3 +350,11 @@ func PairingEnded(data json.RawMessage, now time.Time) bool {
 	until, err := time.Parse(time.RFC3339, d.ExpiresAt)
 	return err != nil || now.After(until)
 }
+
+// AccountProblem is something about the account of a channel that needs attention.
+type AccountProblem struct {
+	Code    string // a stable word
+	Serious bool   // messages do not get through
+	Text    string // a sentence
+	Remedy  string
+}

@@ -69,6 +69,9 @@ func (e *Engine) findings(ctx context.Context, kind parley.AlertKind, now time.T
 		return doctor.Channels(slices.DeleteFunc(channels, out), true, now), nil
 	case parley.AlertRestricted:
 		return doctor.Restricted(channels, now), nil
+	case parley.AlertAccount:
+		findings := doctor.Accounts(channels, e.config.Gateway.ExamineAccount)
+		return slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Level != doctor.Problem }), nil
 	case parley.AlertOldClient:
 		if e.config.ClientDate == nil {
 			return nil, nil

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"regexp"
+	"strings"
 	"time"
 
 	"parley"
@@ -32,6 +33,12 @@ func (s *server) newCloud(credentials network.Credentials) *cloud.Driver {
 		Settings: func(code parley.ChannelCode) parley.ChannelSettings {
 			channel, _ := s.gateway.Channel(code)
 			return channel.Settings
+		},
+		Address: func(c parley.Channel) string {
+			if s.cfg.PublicURL == "" {
+				return ""
+			}
+			return strings.TrimRight(s.cfg.PublicURL, "/") + "/network/" + string(c.Network) + "/" + string(c.Code)
 		},
 		Version:   cmp.Or(plainVersion.FindString(s.cfg.Version), "0.0.0"),
 		AllowHTTP: len(s.cfg.AllowPrivateCallers) > 0,

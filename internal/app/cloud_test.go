@@ -113,12 +113,17 @@ func TestCloudNetwork(t *testing.T) {
 	}
 	awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/toko", s.admin); return text }, `"status":"FAILED"`,
 		"parley channel credentials toko")
+	doctor := func() string { _, text := r.get(t, "/api/manage/doctor", s.admin); return text }
+	awaitText(t, doctor, `"cloud_token_invalid"`, "Channel toko: Meta does not accept its access token.")
 	rotate := map[string]any{"cloud": map[string]string{"access_token": "EAAnew"}}
 	status, text = manage("PUT", "/api/manage/channels/toko/credentials", rotate)
 	if status != http.StatusOK || strings.Contains(text, "EAAnew") {
 		t.Fatalf("rotate: %d %s", status, text)
 	}
 	s.hook.await(t, 1, func(e toyHookEvent) bool { return e.Data.Body == "later" && e.Data.Status == "DELIVERED" })
+	if text := doctor(); strings.Contains(text, "cloud_") {
+		t.Errorf("the doctor still finds %s", text)
+	}
 	if messages, copies := meta.Accepted(); messages != 3 || copies != 0 {
 		t.Errorf("Meta accepted %d messages, %d of them again", messages, copies)
 	}

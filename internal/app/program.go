@@ -77,7 +77,8 @@ func (s *server) examineQuick(ctx context.Context, reported []parley.Channel, da
 	return slices.Concat(settings, doctor.Directory(string(s.cfg.DataDir)),
 		s.cfg.examineData(ctx, s.data, list.Channels, doctor.Channels(reported, true, now), damage),
 		doctor.WhatsApp(list.Live, s.whatsapp.clientDate(), now),
-		doctor.Restricted(list.Live, now), clock, []doctor.Finding{s.examineReady(ctx), s.reach().Look()},
+		doctor.Restricted(list.Live, now), doctor.Accounts(list.Live, s.gateway.ExamineAccount),
+		clock, []doctor.Finding{s.examineReady(ctx), s.reach().Look()},
 		doctor.Private(s.cfg.AllowPrivate, s.cfg.AllowPrivateCallers), doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy))
 }
 

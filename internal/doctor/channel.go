@@ -45,6 +45,22 @@ func Restricted(channels []parley.Channel, now time.Time) (findings []Finding) {
 	return findings
 }
 
+// Accounts reports what networks find wrong with the accounts of channels.
+func Accounts(channels []parley.Channel, examine func(parley.Channel) []parley.AccountProblem) (findings []Finding) {
+	for i := range channels {
+		c := &channels[i]
+		for _, p := range examine(*c) {
+			level := Warning
+			if p.Serious {
+				level = Problem
+			}
+			findings = append(findings, Finding{Check: "account of " + string(c.Code) + ", " + p.Code, Level: level, Code: p.Code, Channel: c.Code,
+				Found: p.Text, Remedy: p.Remedy})
+		}
+	}
+	return findings
+}
+
 // Simulated warns of a production server that has only sandbox channels, and of sandbox channels beside real ones. The archive
 // of a channel that went live does not count: it never runs.
 func Simulated(channels []parley.Channel, isSimulated func(parley.NetworkName) bool, dev bool) []Finding {

@@ -224,3 +224,20 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// TestAccounts has a network find two problems of one channel, and none of another.
+func TestAccounts(t *testing.T) {
+	problems := map[parley.ChannelCode][]parley.AccountProblem{"toko": {
+		{Code: "cloud_quality", Text: "Channel toko: quality YELLOW.", Remedy: "send less"},
+		{Code: "cloud_token_invalid", Serious: true, Text: "Channel toko: token.", Remedy: "set another"},
+	}}
+	examine := func(c parley.Channel) []parley.AccountProblem { return problems[c.Code] }
+	found := Accounts([]parley.Channel{{Code: "toko"}, {Code: "other"}}, examine)
+	if len(found) != 2 || found[0].Level != Warning || found[1].Level != Problem || found[0].Check == found[1].Check {
+		t.Fatalf("found %+v", found)
+	}
+	f := found[1]
+	if f.Channel != "toko" || f.Code != "cloud_token_invalid" || f.Text() != "Channel toko: token." || f.Remedy != "set another" {
+		t.Errorf("found %+v", f)
+	}
+}

@@ -49,6 +49,14 @@ func (g *Gateway) Versioned(name parley.NetworkName) (network.Versioned, error) 
 	return nil, parley.Errorf(parley.NotSupported, "%s has no versions of clients.", driver.Info().Title)
 }
 
+// ExamineAccount lists what a channel's network finds wrong with its account. Only the node that serves a channel knows all of it.
+func (g *Gateway) ExamineAccount(c parley.Channel) []parley.AccountProblem {
+	if examiner, ok := g.Drivers[c.Network].(network.Examiner); ok && c.Runs() {
+		return examiner.Examine(c)
+	}
+	return nil
+}
+
 func (g *Gateway) isSimulated(c parley.Channel) bool { return g.Network(c.Network).Simulated }
 
 // Groups returns the live connection of a channel whose network has groups, for requests that are not queued. So do

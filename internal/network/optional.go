@@ -116,6 +116,12 @@ type Enroller interface {
 	Account(ctx context.Context, channel parley.Channel, whole bool) (any, error)
 }
 
+// Examiner is a driver that knows of problems of its channels' accounts.
+type Examiner interface {
+	// Examine lists the problems of a channel, as far as this process knows: it asks nobody.
+	Examine(c parley.Channel) []parley.AccountProblem
+}
+
 // Witness is a driver that reports when its channels last worked.
 type Witness interface {
 	// Evidence returns false for a channel that is not open.

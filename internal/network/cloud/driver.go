@@ -35,6 +35,8 @@ type Config struct {
 	// MaySend reports whether this process may send now: in a cluster another node may have taken over. Nil: it may.
 	MaySend func() bool
 	Version string // of the program: digits and dots
+	// Address is where Meta is to report to for a channel; empty: nowhere. It may be nil.
+	Address func(parley.Channel) string
 	// AllowHTTP allows addresses of test servers without TLS.
 	AllowHTTP bool
 	Log       *slog.Logger
@@ -49,6 +51,7 @@ type Driver struct {
 
 	mu       sync.Mutex
 	sessions map[parley.ChannelCode]*session
+	forged   map[parley.ChannelCode]time.Time // when a call had a wrong signature
 }
 
 // maxChecks is how many channels are checked at a time.
@@ -58,6 +61,7 @@ var (
 	_ network.Driver   = (*Driver)(nil)
 	_ network.Receiver = (*Driver)(nil)
 	_ network.Enroller = (*Driver)(nil)
+	_ network.Examiner = (*Driver)(nil)
 )
 
 func New(c Config) *Driver {

@@ -148,6 +148,9 @@ func (s *session) toSendError(to parley.ContactID, err error, now time.Time) err
 	case unknown:
 		return &network.Error{Class: network.Unknown, Cause: e, RetryAfter: s.unknownWait(false)}
 	case broken:
+		s.mu.Lock()
+		s.seen.broken = e.Code
+		s.mu.Unlock()
 		s.breakDown(r.sentence)
 		return network.NotConnected(e)
 	}

@@ -108,6 +108,7 @@ func (s *session) checkNow() error {
 	}
 	s.mu.Lock()
 	s.number, s.checked, s.codes = n, time.Now(), codes
+	s.seen.account, s.seen.broken = a, 0
 	s.rate = usualRate
 	switch {
 	case n.OnApp:
@@ -142,6 +143,9 @@ func (s *session) codesStatus(a account) (string, error) {
 // answer does not.
 func (s *session) unreachable(err error) error {
 	if e, ok := asGraphError(err); ok {
+		s.mu.Lock()
+		s.seen.broken = e.Code
+		s.mu.Unlock()
 		if r := ruleFor(e); r.action == broken {
 			s.breakDown(r.sentence)
 			return nil

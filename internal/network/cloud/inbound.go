@@ -151,6 +151,7 @@ func (s *session) target(remote string) (store.RemoteMessage, bool, error) {
 
 // receiveStatus applies a status. One of a message whose response was lost also tells Meta's id.
 func (s *session) receiveStatus(r *reportedStatus) error {
+	s.noteStatus()
 	status, known := statuses[r.Status]
 	if !known {
 		s.ignore("status")

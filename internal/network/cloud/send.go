@@ -72,6 +72,7 @@ func (s *session) sendMessage(ctx context.Context, m *parley.Message) error {
 		if left := s.unknownWait(text.Code != "") - time.Since(since); left > 0 {
 			return &network.Error{Class: network.Unknown, Cause: errors.New("no status came yet"), RetryAfter: left}
 		}
+		s.noteUnknown()
 		if s.settings().OnUnknown == parley.FailUnknown {
 			return errors.Join(s.endAttempt(ctx, m, ""), errUnknownOutcome)
 		}
@@ -98,6 +99,7 @@ func (s *session) sendMessage(ctx context.Context, m *parley.Message) error {
 		return s.notAccepted(ctx, m, err)
 	}
 	s.accepted(m.Chat)
+	s.noteAccepted()
 	if len(response.Contacts) > 0 {
 		if err := s.learnSpelling(m.Chat, response.Contacts[0].ID); err != nil {
 			return err

@@ -425,3 +425,93 @@ func (w *world) setAccount(change func(*account)) {
 	w.must(err)
 	w.must(w.SetCredentials(w.Context(), w.channel, text))
 }
+
+// TestExamine finds the problems of an account.
+func TestExamine(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.open()
+	found := func() (words []string) {
+		for _, p := range w.driver.Examine(w.channel) {
+			if !strings.HasSuffix(p.Text, ".") || p.Remedy == "" || strings.Contains(p.Text, "EAA") {
+				t.Errorf("no sentence, or no remedy: %+v", p)
+			}
+			word := strings.TrimPrefix(p.Code, "cloud_")
+			if p.Serious {
+				word += "!"
+			}
+			words = append(words, word)
+		}
+		return words
+	}
+	want := func(step string, words ...string) {
+		t.Helper()
+		if got := found(); !slices.Equal(got, words) {
+			t.Errorf("%s: found %q, want %q", step, got, words)
+		}
+	}
+	check := func(change func()) {
+		t.Helper()
+		s.mu.Lock()
+		before := s.checked
+		s.mu.Unlock()
+		change()
+		s.checkSoon()
+		w.await(func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.checked.After(before)
+		})
+	}
+	usual := []string{"codes_template"} // the server has no template yet
+	check(func() { w.setAccount(func(a *account) { a.HeardSince = time.Now() }) })
+	want("at first", usual...)
+	check(func() { w.number.Set(func(n *cloudtest.Number) { n.Quality, n.Status = "YELLOW", "FLAGGED" }) })
+	want("yellow", append([]string{"number_not_connected", "quality"}, usual...)...)
+	check(func() { w.number.Set(func(n *cloudtest.Number) { n.Quality, n.Status = "RED", "CONNECTED" }) })
+	want("red", append([]string{"quality!"}, usual...)...)
+	check(func() { w.number.Set(func(n *cloudtest.Number) { n.Quality = "GREEN" }) })
+
+	for left, word := range map[time.Duration]string{10 * 24 * time.Hour: "token_expires", 24 * time.Hour: "token_expires!"} {
+		check(func() { w.setAccount(func(a *account) { a.TokenExpires = time.Now().Add(left) }) })
+		want("a token that expires", append([]string{word}, usual...)...)
+	}
+	check(func() { w.setAccount(func(a *account) { a.TokenExpires, a.HeardSince = time.Time{}, time.Time{} }) })
+	want("without reports", append(slices.Clone(usual), "no_webhook")...)
+	check(func() { w.setAccount(func(a *account) { a.HeardSince = time.Now() }) })
+	const ours = "https://gw.example.com/network/cloud/toko"
+	w.driver.config.Address = func(parley.Channel) string { return ours }
+	setWebhook := func(address string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.number.Webhook.Phone = address
+	}
+	setWebhook(ours)
+	want("reports here", usual...)
+	setWebhook("https://old.example.com/network/cloud/toko")
+	want("reports elsewhere", append(slices.Clone(usual), "webhook_elsewhere!")...)
+	w.driver.config.Address = nil
+
+	w.number.SetStatuses(cloudtest.StatusesWithheld)
+	for range silentAfter {
+		if err := s.Send(t.Context(), []*parley.Message{w.text("hi")})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("only now", usual...)
+	s.mu.Lock()
+	s.seen.silentAt = time.Now().Add(-silentFor)
+	s.mu.Unlock()
+	want("silent", append(slices.Clone(usual), "webhook_silent!")...)
+	w.number.ReleaseStatuses()
+	w.await(func() bool { return slices.Equal(found(), usual) })
+
+	s.noteUnknown()
+	w.driver.noteBadSignature(code)
+	want("unknown and forged", append(append([]string{"signature"}, usual...), "unknown")...)
+	w.meta.SetToken("EAAother")
+	s.checkSoon()
+	await(w, in, func(e network.State) bool { return e.Status == parley.ChannelFailed })
+	if got := found(); !slices.Contains(got, "token_invalid!") {
+		t.Errorf("with another token: %q", got)
+	}
+}

@@ -39,6 +39,7 @@ type session struct {
 	next    time.Time // when the next one may leave
 	pauses  int       // of the channel in a row
 	refused map[parley.ContactID]int
+	seen    seen
 }
 
 const (

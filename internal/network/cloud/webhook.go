@@ -54,7 +54,7 @@ func (d *Driver) Verify(ctx context.Context, c parley.Channel, header http.Heade
 		return a.AppSecret != "" && hmac.Equal([]byte(strings.ToLower(given)), []byte(sign(a.AppSecret, body)))
 	}
 	if !signs(current) && !signs(old) {
-		d.metrics.badSignatures.Inc()
+		d.noteBadSignature(c.Code)
 		return nil, errSignature
 	}
 	var report struct {

@@ -19,7 +19,8 @@ import { ChannelField } from '../parts/channel_picker.js';
 const t = texts('alerts');
 const core = texts('core');
 
-const kinds = ['channel_logged_out', 'channel_restricted', 'failing_sends', 'failing_webhook', 'disk', 'client_old'];
+const kinds = ['channel_logged_out', 'channel_restricted', 'failing_sends', 'failing_webhook', 'disk', 'client_old',
+  'account_problem'];
 
 // ofServer are the kinds that are not about a channel.
 const ofServer = ['disk', 'client_old'];

@@ -80,6 +80,13 @@ func (s *Server) AddNumber(digits string) *Number {
 	return n
 }
 
+// Set changes what the server says of the number.
+func (n *Number) Set(change func(*Number)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(n)
+}
+
 // Next has faults happen to the next messages, one each.
 func (n *Number) Next(faults ...Fault) {
 	n.mu.Lock()
