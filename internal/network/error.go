@@ -81,7 +81,7 @@ var ErrUnsupported = Refuse(parley.Unsupported, "This network cannot do that.")
 
 // ErrImpossibleNumber is returned for a contact whose number cannot exist: see [parley.ContactID.CanExist].
 var ErrImpossibleNumber = Refuse(parley.NotOnNetwork,
-	"This is not a phone number. Start with the country code, without a leading 0, and give 7 to 15 digits: 62812…, not 0812….")
+	"This is not a phone number. Begin with the country code, without a leading 0, and give 7 to 15 digits: 62812…, not 0812….")
 
 // ErrNotInGroup is returned for a message to a group that the account is not in.
 var ErrNotInGroup = Refuse(parley.Refused, "This channel is not in that group.")
