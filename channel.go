@@ -45,6 +45,8 @@ type Channel struct {
 	Restricted      bool
 	RestrictedUntil time.Time
 	BannedUntil     time.Time // when its last ban ended, or will; zero: there was none
+	PairedAt        time.Time // when the account was first seen on the channel; zero: long ago
+	Use             DailyUse  // what left on the last day on which something did, while it was careful
 }
 
 // RestrictedAt reports whether the network does not let the account write to new contacts at a time, and until when; zero: that is
@@ -123,6 +125,8 @@ type ChannelSettings struct {
 	ClockAhead Duration `json:"clock_ahead,omitzero"`
 	// Cloud are settings of a channel on the official network; nil: the defaults.
 	Cloud *CloudSettings `json:"cloud,omitempty"`
+	// Careful bounds what leaves in a day; nil: nothing does.
+	Careful *Careful `json:"careful,omitempty"`
 	// OptOut is how contacts ask the channel not to write to them; nil: they cannot.
 	OptOut *OptOut `json:"opt_out,omitempty"`
 	// ArchiveOf is the channel whose sandbox history this one holds since that channel went live. An archive never runs.

@@ -102,6 +102,7 @@ type WaitingReason string
 const (
 	WaitsForPace        WaitingReason = "pace"
 	WaitsForRestriction WaitingReason = "restricted" // the network does not let the account write to new contacts
+	WaitsForQuota       WaitingReason = "quota"      // the channel is careful: a cap is reached, or it is night
 	WaitsForConnection  WaitingReason = "not_connected"
 )
 
@@ -126,6 +127,7 @@ const (
 	AccountChanged FailureCode = "account_changed"
 	Unsupported    FailureCode = "unsupported" // the network has no such thing
 	OptedOut       FailureCode = "opted_out"   // the contact asked for no more messages
+	QuotaReached   FailureCode = "quota"       // it expired while a cap of the channel was reached
 
 	// Those of the official network.
 	OutsideWindow   FailureCode = "outside_window"  // the contact has not written for a day: only templates are allowed

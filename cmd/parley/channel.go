@@ -177,13 +177,26 @@ func (c *cli) showChannel(ch *wire.Channel) string {
 	if o := ch.Settings.OptOut; o != nil {
 		optOut = strings.Join(o.Words, ", ")
 	}
+	careful := "off"
+	if today := ch.Today; today != nil {
+		careful = fmt.Sprintf("today %s, %s", ofCap(today.FirstContacts, today.FirstContactsCap, "first message"),
+			ofCap(today.Messages, today.MessagesCap, "message"))
+	}
 	return pairs(append([]string{
 		"code", string(ch.Code), "name", ch.Name, "network", string(ch.Network), "number", ch.Number,
 		"labels", strings.Join(ch.Labels, ", "), "enabled", fmt.Sprint(ch.Enabled), "status", string(ch.Status), "reason", ch.Reason,
 		"since", when(ch.Since.Time), "created", when(ch.CreatedAt.Time),
 		"pace", showPace(ch), "ttl", parley.Duration(ch.Settings.MessageTTL()).String(),
-		"retention", retention, "writes to", allowed, "opt-out", optOut,
+		"retention", retention, "writes to", allowed, "careful", careful, "opt-out", optOut,
 	}, runningPairs(ch, time.Now())...)...)
+}
+
+// ofCap counts what a careful channel sent, of what it may send.
+func ofCap(n int, cap *int, what string) string {
+	if cap == nil {
+		return count(n, what)
+	}
+	return fmt.Sprintf("%d of %s", n, count(*cap, what))
 }
 
 var printStatus = one(func(_ *cli, ch *wire.Channel) string { return string(ch.Status) })

@@ -25,6 +25,8 @@ type pairFlags struct {
 	number string // by a code for this number; empty: by QR codes
 	link   bool
 	png    string
+	// newNumber: the number is new, so the channel sends carefully. It is asked for on a terminal unless isOld.
+	newNumber, isOld bool
 	// passkey is the file in which a person puts the response of the account's passkey; empty: none is expected.
 	passkey string
 }
@@ -34,6 +36,8 @@ func (f *pairFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.link, "link", false, "print a link with which someone else can pair it; works once, for an hour")
 	flags.StringVar(&f.passkey, "passkey-file", "",
 		"where you put the response of the account's passkey, if it asks for it: parley help passkey")
+	flags.BoolVar(&f.newNumber, "new-number", false, "the number is new to WhatsApp: send carefully, with 20 first messages a day at first")
+	flags.BoolVar(&f.isOld, "no-new-number", false, "the number has been in use: do not ask, and set no caps")
 	flags.StringVar(&f.png, "png", "", "write the QR code to this file; it is removed at the end")
 }
 
@@ -85,6 +89,9 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	case ch.Simulated:
 		return c.pairSandbox(ctx, cl, code)
 	}
+	if err := c.setCareful(ctx, cl, ch, flags); err != nil {
+		return err
+	}
 	p := &pairer{cli: c, cl: cl, code: code, flags: flags}
 	if err := p.prepare(); err != nil {
 		return err
@@ -100,6 +107,25 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 			return asking
 		}
 	}
+}
+
+// setCareful makes a channel careful whose number is new. On a terminal it asks, unless the channel was paired before or has caps.
+func (c *cli) setCareful(ctx context.Context, cl *client.Client, ch wire.Channel, flags pairFlags) error {
+	isNew := flags.newNumber
+	if !isNew && !flags.isOld && ch.Number == "" && ch.Settings.Careful == nil && c.inTerminal && !c.noInput && !c.json && !c.quiet {
+		typed, err := c.ask(ctx, "Is this number new to WhatsApp? WhatsApp bans new numbers that write to many people, so a careful channel "+
+			"begins with 20 first messages a day. [y/N] ")
+		if err != nil {
+			return err
+		}
+		isNew = strings.HasPrefix(strings.ToLower(typed), "y")
+	}
+	if !isNew || ch.Settings.Careful != nil {
+		return nil
+	}
+	ch.Settings.Careful = &parley.Careful{NewNumber: true}
+	_, err := cl.Call(ctx, "PATCH", client.Path("channels", string(ch.Code)), nil, fields{"settings": ch.Settings}, nil)
+	return err
 }
 
 func (c *cli) pairSandbox(ctx context.Context, cl *client.Client, code string) error {

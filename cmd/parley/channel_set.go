@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ func channelSet(show printer) verb {
 			textFlag("pace", "minimum time between two sends, for example 2s; 0: none; default: the default of its network"),
 			textFlag("ttl", "how long a message may wait to be sent, for example 24h"),
 			textFlag("retention", "how long message text is stored, for example 30d; 0: not at all; forever: no limit"),
+			textFlag("careful", "caps on messages a day: new_number, off, or JSON as in the API; see docs/whatsapp.md"),
 			textFlag("opt-out", "the words with which contacts opt out, separated by commas, for example STOP; off: none"),
 			textFlag("opt-out-reply", "what a contact who opts out is sent; empty: nothing"),
 		},
@@ -38,6 +40,16 @@ func channelSet(show printer) verb {
 				}
 				t.fields.pop(flag)
 			}
+			if given("careful") {
+				var careful any = t.fields.text("careful")
+				if text := t.fields.text("careful"); strings.HasPrefix(text, "{") {
+					if err := json.Unmarshal([]byte(text), &careful); err != nil {
+						return fail(exitUsage, "--careful is not valid JSON: %w", err)
+					}
+				}
+				settings["careful"] = careful
+			}
+			t.fields.pop("careful")
 			words, reply := t.fields.pop("opt_out"), t.fields.pop("opt_out_reply")
 			switch {
 			case len(settings) > 0 || given("opt-out") || given("opt-out-reply"):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/store"
 	"parley/internal/wire"
 )
@@ -90,16 +91,24 @@ func (s *server) alertRule(ctx context.Context, r *request) (parley.AlertRule, e
 	}
 	if quiet, given := r.Object("quiet", false); given {
 		rule.Quiet = parley.QuietHours{From: quiet.Text("from", 5, 5), To: quiet.Text("to", 5, 5), Zone: quiet.Text("zone", 1, 60)}
-		for name, text := range map[string]string{"from": rule.Quiet.From, "to": rule.Quiet.To} {
-			if _, err := parley.ParseClock(text); text != "" && err != nil {
-				quiet.Fail(name, "must be a time of day such as 22:00.")
-			}
-		}
-		if _, err := parley.LoadZone(rule.Quiet.Zone); rule.Quiet.Zone != "" && err != nil {
-			quiet.Fail("zone", "must be the name of a time zone, such as Asia/Jakarta or UTC.")
-		}
+		checkHours(quiet, rule.Quiet.From, rule.Quiet.To)
+		checkZone(quiet, rule.Quiet.Zone)
 	}
 	return rule, r.Err()
+}
+
+func checkHours(f form.Form, from, to string) {
+	for name, text := range map[string]string{"from": from, "to": to} {
+		if _, err := parley.ParseClock(text); text != "" && err != nil {
+			f.Fail(name, "must be a time of day such as 22:00.")
+		}
+	}
+}
+
+func checkZone(f form.Form, zone string) {
+	if _, err := parley.LoadZone(zone); zone != "" && err != nil {
+		f.Fail("zone", "must be the name of a time zone, such as Asia/Jakarta or UTC.")
+	}
 }
 
 const maxAlertRules = 100

@@ -47,6 +47,9 @@ func (s *server) channel(c parley.Channel, activity store.ChannelActivity) wire.
 	if p, known := s.config.Gateway.Pairing(c.Code); known {
 		row.Pairing = new(toPairing(p))
 	}
+	if current, there := s.config.Gateway.Channel(c.Code); there { // lists are made again only after other changes
+		row.PairedAt, row.Today = wire.At(current.PairedAt), toUse(current, s.config.Gateway.Now(c.Code))
+	}
 	row.Waiting = s.config.Gateway.QueueDepth(c.Code)
 	row.LastInboundAt, row.LastConfirmedAt = wire.At(activity.ReceivedAt), wire.At(activity.ConfirmedAt)
 	row.Sent24h, row.Failed24h = activity.Sent, activity.Failed
@@ -151,10 +154,50 @@ func (r *request) settings() parley.ChannelSettings {
 	if f, given := f.Object("cloud", false); given {
 		settings.Cloud = cloudSettings(f)
 	}
+	if f.IsObject("careful") {
+		inside, _ := f.Object("careful", false)
+		settings.Careful = carefulSettings(inside)
+	} else if f.Choice("careful", false, "off", "new_number") == "new_number" {
+		settings.Careful = &parley.Careful{NewNumber: true}
+	}
 	if f, given := f.Object("opt_out", false); given {
 		settings.OptOut = optOutSettings(f)
 	}
 	return settings
+}
+
+const maxCap = 1_000_000 // messages of a careful channel in a day
+
+func carefulSettings(f form.Form) *parley.Careful {
+	c := &parley.Careful{Zone: f.OptionalText("zone", 1, 60), Typing: f.Bool("typing", false)}
+	for name, cap := range map[string]*int{"first_contacts_per_day": &c.FirstContacts, "messages_per_day": &c.Messages} {
+		if f.Has(name) {
+			*cap = int(f.RequiredWhole(name, 1, maxCap))
+		}
+	}
+	checkZone(f, c.Zone)
+	if night, given := f.Object("night", false); given {
+		c.Night = &parley.Night{From: night.Text("from", 5, 5), To: night.Text("to", 5, 5)}
+		checkHours(night, c.Night.From, c.Night.To)
+	}
+	return c
+}
+
+// toUse is what left a careful channel today, and its caps; nil: it is not careful.
+func toUse(c parley.Channel, now time.Time) *wire.CarefulUse {
+	if c.Settings.Careful == nil {
+		return nil
+	}
+	use, next := c.UseAt(now)
+	firsts, messages := c.Settings.Careful.Caps(now.Sub(c.PairedAt))
+	shown := &wire.CarefulUse{FirstContacts: use.Firsts, Messages: use.Messages, Until: wire.At(next)}
+	if firsts > 0 {
+		shown.FirstContactsCap = &firsts
+	}
+	if messages > 0 {
+		shown.MessagesCap = &messages
+	}
+	return shown
 }
 
 // changeChannel changes the given fields. Settings are replaced as a whole: a missing one is reset.

@@ -84,8 +84,18 @@ func (s *server) examineQuick(ctx context.Context, reported []parley.Channel, da
 
 // examineSlow runs the checks that reach something outside of this process.
 func (s *server) examineSlow(ctx context.Context) []doctor.Finding {
-	return slices.Concat(doctor.WhatsAppReach(ctx, s.gateway.List().Live, s.cfg.ReachWhatsApp), s.cfg.examineMedia(ctx, s.media),
-		s.examineNodes(ctx), []doctor.Finding{doctor.FFmpeg(ctx)})
+	live := s.gateway.List().Live
+	return slices.Concat(doctor.Fast(ctx, live, time.Now(), s.countSends), doctor.WhatsAppReach(ctx, live, s.cfg.ReachWhatsApp),
+		s.cfg.examineMedia(ctx, s.media), s.examineNodes(ctx), []doctor.Finding{doctor.FFmpeg(ctx)})
+}
+
+// countSends counts what a channel sent since a time: to contacts that got their first message, and in all.
+func (s *server) countSends(ctx context.Context, code parley.ChannelCode, since time.Time) (firsts, sent int64, err error) {
+	activity, err := s.data.Store.ChannelActivity(ctx, since, []parley.ChannelCode{code})
+	if err == nil {
+		firsts, err = s.data.Store.CountFirsts(ctx, code, since)
+	}
+	return firsts, activity[code].Sent, err
 }
 
 // slowChecksLife is how long the findings of slow checks are used.

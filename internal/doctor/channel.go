@@ -45,6 +45,31 @@ func Restricted(channels []parley.Channel, now time.Time) (findings []Finding) {
 	return findings
 }
 
+// Fast warns of numbers that were paired lately and send more than a careful channel would.
+func Fast(ctx context.Context, channels []parley.Channel, now time.Time,
+	count func(ctx context.Context, code parley.ChannelCode, since time.Time) (firsts, sent int64, err error),
+) (findings []Finding) {
+	for _, c := range channels {
+		age := now.Sub(c.PairedAt)
+		if c.PairedAt.IsZero() || age > parley.NewNumberAge || c.Network != parley.WhatsApp {
+			continue
+		}
+		firsts, sent, err := count(ctx, c.Code, now.Add(-24*time.Hour))
+		if err != nil {
+			return append(findings, Broken(err))
+		}
+		if mostFirsts, most := parley.NewNumberCaps(age); firsts > int64(mostFirsts) || sent > int64(most) {
+			findings = append(findings, Finding{Check: "channel " + string(c.Code), Level: Warning, Code: "new_number_fast", Channel: c.Code,
+				Found: fmt.Sprintf("its number was paired %s ago and wrote to %s in 24 hours, with %s in all", Lasted(age),
+					Count(int(firsts), "new contact"), Count(int(sent), "message")),
+				Remedy: fmt.Sprintf("parley channel set %s --careful new_number", c.Code),
+				Sentence: fmt.Sprintf("The number of channel %s is new and wrote to %d new contacts in 24 hours. WhatsApp may ban it.",
+					c.Code, firsts)})
+		}
+	}
+	return findings
+}
+
 // Accounts reports what networks find wrong with the accounts of channels.
 func Accounts(channels []parley.Channel, examine func(parley.Channel) []parley.AccountProblem) (findings []Finding) {
 	for i := range channels {

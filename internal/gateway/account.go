@@ -31,6 +31,9 @@ type account struct {
 
 	optOuts atomic.Int32 // whether contacts want no messages: one of the constants in opt_out.go
 
+	counting sync.Mutex // held while a message of a careful channel is counted
+	counted  sync.Map   // the ids of messages that are counted and not done
+
 	moving atomic.Bool   // another node takes over: there are no new requests
 	moved  chan struct{} // closed when it may take over
 
@@ -141,7 +144,7 @@ func (a *account) update(c parley.Channel) {
 	a.mu.Unlock()
 	a.g.noteChange()
 	if changed {
-		a.worker.Wake()
+		a.worker.ReleaseHeld() // caps or the clock may be others
 	}
 }
 
@@ -290,7 +293,7 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 		if c, err = tx.Channel(ctx, a.code); err != nil {
 			return err
 		}
-		c.Number, c.PhoneName = phone.Number, phone.Name
+		c.Number, c.PhoneName, c.PairedAt = phone.Number, phone.Name, a.now()
 		if err := tx.SetChannelState(ctx, c); err != nil {
 			return err
 		}
@@ -301,7 +304,7 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 		return fmt.Errorf("store another account: %w", err)
 	}
 	a.mu.Lock()
-	a.channel.Number, a.channel.PhoneName, a.channel.AccountFrom = c.Number, c.PhoneName, c.AccountFrom
+	a.channel.Number, a.channel.PhoneName, a.channel.AccountFrom, a.channel.PairedAt = c.Number, c.PhoneName, c.AccountFrom, c.PairedAt
 	a.mu.Unlock()
 	a.g.noteChange()
 	a.g.config.Log.Info("the channel has another account; messages for the earlier one fail", "channel", a.code)
@@ -325,6 +328,9 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		a.trackLasting(st)
 	}
 	if s.Phone.Number != "" {
+		if a.channel.Number != s.Phone.Number { // the first account: changeAccount handles others
+			a.channel.PairedAt = a.nowLocked()
+		}
 		a.channel.Number, a.channel.PhoneName = s.Phone.Number, s.Phone.Name
 	}
 	c := a.channel
@@ -391,6 +397,11 @@ func (a *account) liveSession() network.Session {
 func (a *account) now() time.Time {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
+	return a.nowLocked()
+}
+
+// nowLocked is now, for a caller that holds the lock.
+func (a *account) nowLocked() time.Time {
 	return a.g.Clock().Add(time.Duration(a.channel.Settings.ClockAhead))
 }
 
@@ -399,6 +410,7 @@ func (a *account) messageDone(m *parley.Message) {
 	if _, secret := m.Content.(parley.Secret); secret && m.Status == parley.Failed {
 		a.g.ContinueCodes()
 	}
+	a.counted.Delete(m.ID)
 	a.g.statusChanged(m)
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,6 +186,8 @@ type driver struct {
 	fetch func(ctx context.Context, code parley.ChannelCode, reference string) (file string, err error)
 
 	evidence func() network.Evidence // nil: it has none
+	types    bool                    // its sessions can show typing
+	typed    atomic.Int64            // how often they did
 
 	mu        sync.Mutex
 	sessions  map[parley.ChannelCode]*session
@@ -221,6 +224,9 @@ func (d *driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) 
 	s.sink = sink
 	d.mu.Unlock()
 	s.tell(network.State{Status: parley.ChannelWorking, Phone: network.Phone{Name: "Toko", Number: cmp.Or(d.number, "99900000001")}})
+	if d.types {
+		return typist{s}, nil
+	}
 	return s, nil
 }
 
@@ -281,6 +287,14 @@ type session struct {
 
 	mu    sync.Mutex
 	given []parley.Message
+}
+
+// typist is a session that can show typing.
+type typist struct{ *session }
+
+func (t typist) Typing(context.Context, parley.ContactID, bool) error {
+	t.driver.typed.Add(1)
+	return nil
 }
 
 func (s *session) tell(state network.State) { s.sink(context.Background(), state) }

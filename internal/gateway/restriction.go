@@ -70,7 +70,10 @@ func (a *account) mayLeave(ctx context.Context, m *parley.Message) error {
 	if err := a.checkOptOut(ctx, m); err != nil {
 		return err
 	}
-	return a.checkFirst(ctx, m)
+	if err := a.checkFirst(ctx, m); err != nil {
+		return err
+	}
+	return a.beCareful(ctx, m)
 }
 
 // checkFirst holds a message back if it is the first to its contact and the network does not let the account write to new ones.
@@ -135,6 +138,9 @@ func (g *Gateway) Waiting(ctx context.Context, m *parley.Message) *parley.Waitin
 		if exists, err := g.config.Store.HasChat(ctx, m.Channel, m.Chat); err == nil && !exists {
 			return &parley.Waiting{Reason: parley.WaitsForRestriction, Until: until}
 		}
+	}
+	if _, until, err := g.quota(ctx, c, m, g.Now(m.Channel)); err == nil && !until.IsZero() {
+		return &parley.Waiting{Reason: parley.WaitsForQuota, Until: until}
 	}
 	return &parley.Waiting{Reason: parley.WaitsForPace}
 }

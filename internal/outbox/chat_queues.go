@@ -120,11 +120,16 @@ func (qs *chatQueues) markReady(q *chatQueue) {
 }
 
 func (qs *chatQueues) dequeueDue(size int, now time.Time) []*entry {
+	var waited []*chatQueue
 	for q := range qs.later {
 		if q.due(1, now) > 0 {
 			delete(qs.later, q)
-			qs.markReady(q)
+			waited = append(waited, q)
 		}
+	}
+	slices.SortFunc(waited, func(a, b *chatQueue) int { return compare(a.entries[0], b.entries[0]) }) // a quota is for the oldest
+	for _, q := range waited {
+		qs.markReady(q)
 	}
 	var due []*entry
 	for len(due) < size {

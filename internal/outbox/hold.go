@@ -17,8 +17,9 @@ func (h *Held) Error() string { return "held back: " + string(h.Code) }
 
 // expiredFailures are why messages failed that expired, by what they were held for.
 var expiredFailures = map[parley.FailureCode]*parley.Failure{
-	"":                {Code: parley.Expired, Message: "It expired before it could be sent."},
-	parley.Restricted: {Code: parley.Restricted, Message: "It expired while the network did not let this account write to new contacts."},
+	"":                  {Code: parley.Expired, Message: "It expired before it could be sent."},
+	parley.QuotaReached: {Code: parley.QuotaReached, Message: "It expired while the channel had reached its quota for the day, or at night."},
+	parley.Restricted:   {Code: parley.Restricted, Message: "It expired while the network did not let this account write to new contacts."},
 }
 
 // check sets an error for messages to contacts that may not leave now.

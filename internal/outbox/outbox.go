@@ -426,7 +426,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 	}
 	size, calls := sender.Limits()
 	pace := w.pace()
-	if pace > 0 {
+	if pace > 0 || w.config.Current().Settings.Careful != nil { // the next one is checked after this one is counted
 		size = 1
 	}
 	for w.burstsInFlight < calls && !now.Before(w.lastSend.Add(pace)) {

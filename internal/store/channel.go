@@ -11,7 +11,8 @@ import (
 
 const (
 	channelColumns = `code, id, name, network, number, phone_name, enabled, settings, labels, created_at, status, reason,
-		since, working_at, account_from, lasting_status, lasting_since, restricted_until, banned_until`
+		since, working_at, account_from, lasting_status, lasting_since, restricted_until, banned_until,
+		paired_at, use_day, use_messages, use_firsts`
 
 	// ofChannel is the condition for rows of the channel whose code is the first parameter.
 	ofChannel = `channel = (SELECT id FROM channel WHERE code = $1)`
@@ -38,9 +39,10 @@ func (r Reader) UsedNetworks(ctx context.Context) ([]parley.NetworkName, error) 
 func scanChannel(row scanner) (parley.Channel, error) {
 	var c parley.Channel
 	var settings, labels []byte
-	var created, since, working, lasting, restricted, banned int64
+	var created, since, working, lasting, restricted, banned, paired int64
 	if err := row.Scan(&c.Code, &c.ID, &c.Name, &c.Network, &c.Number, &c.PhoneName, &c.Enabled, &settings, &labels, &created,
-		&c.State.Status, &c.State.Reason, &since, &working, &c.AccountFrom, &c.LastingStatus, &lasting, &restricted, &banned); err != nil {
+		&c.State.Status, &c.State.Reason, &since, &working, &c.AccountFrom, &c.LastingStatus, &lasting, &restricted, &banned,
+		&paired, &c.Use.Day, &c.Use.Messages, &c.Use.Firsts); err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(settings, &c.Settings); err != nil {
@@ -53,6 +55,7 @@ func scanChannel(row scanner) (parley.Channel, error) {
 		c.Labels = nil
 	}
 	c.CreatedAt, c.State.Since, c.State.WorkingAt, c.LastingSince = moment(created), moment(since), moment(working), moment(lasting)
+	c.PairedAt = moment(paired)
 	if c.Restricted, c.BannedUntil = restricted != 0, moment(banned); restricted > endUnknown {
 		c.RestrictedUntil = moment(restricted)
 	}
@@ -74,10 +77,10 @@ func (t *Tx) addChannel(c parley.Channel, id, chats int64) error {
 		return err
 	}
 	return t.revised(ChannelChange, c.Code, t.add(`INSERT INTO channel (`+channelColumns+`, chats)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, 0, 0, $17) ON CONFLICT DO NOTHING`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, 0, 0, $17, '', 0, 0, $18) ON CONFLICT DO NOTHING`,
 		string(c.Code), id, c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), settings, labels,
 		millis(c.CreatedAt), string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt),
-		string(c.LastingStatus), millis(c.LastingSince), chats))
+		string(c.LastingStatus), millis(c.LastingSince), millis(c.PairedAt), chats))
 }
 
 // encodeProperties returns the settings and the labels of a channel as JSON.
@@ -183,10 +186,16 @@ func (t *Tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 // SetChannelState stores the state of a channel's connection and account.
 func (t *Tx) SetChannelState(_ context.Context, c parley.Channel) error {
 	return t.change(`UPDATE channel SET number = $1, phone_name = $2, status = $3, reason = $4, since = $5, working_at = $6,
-		lasting_status = $8, lasting_since = $9, account_from = CASE WHEN number IN ('', $1) THEN account_from
+		lasting_status = $8, lasting_since = $9, paired_at = $10, account_from = CASE WHEN number IN ('', $1) THEN account_from
 			ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
 		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code),
-		string(c.LastingStatus), millis(c.LastingSince))
+		string(c.LastingStatus), millis(c.LastingSince), millis(c.PairedAt))
+}
+
+// SetDailyUse stores what left a careful channel.
+func (t *Tx) SetDailyUse(_ context.Context, code parley.ChannelCode, use parley.DailyUse) error {
+	return t.change(`UPDATE channel SET use_day = $1, use_messages = $2, use_firsts = $3 WHERE code = $4`, use.Day, int64(use.Messages),
+		int64(use.Firsts), string(code))
 }
 
 // endUnknown is the end of a restriction whose end is not known.
@@ -237,7 +246,7 @@ func (t *Tx) renumber(code parley.ChannelCode) (from, to int64, err error) {
 	if to, err = t.nextNumber(); err != nil {
 		return 0, 0, err
 	}
-	if err := t.change(`UPDATE channel SET id = $1, chats = 0 WHERE id = $2`, to, from); err != nil {
+	if err := t.change(`UPDATE channel SET id = $1, chats = 0, use_day = '' WHERE id = $2`, to, from); err != nil {
 		return 0, 0, err
 	}
 	if err := t.execAll([]string{

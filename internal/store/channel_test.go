@@ -113,6 +113,8 @@ var channelTests = map[string]func(*env){
 			e.tx(func(tx *store.Tx) error { return tx.SetRestriction(e.Context(), want) })
 			e.same("channel", e.stored(main), want)
 		}
+		want.Use = parley.DailyUse{Day: "2026-11-15", Messages: 7, Firsts: 3}
+		e.tx(func(tx *store.Tx) error { return tx.SetDailyUse(e.Context(), main, want.Use) })
 		want.Restricted, want.RestrictedUntil = false, time.Time{}
 		e.tx(func(tx *store.Tx) error { return tx.SetRestriction(e.Context(), want) })
 		e.same("channel", e.stored(main), want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"parley"
 )
@@ -196,6 +197,31 @@ func (r Reader) HasChat(ctx context.Context, channel parley.ChannelCode, contact
 	err = r.with(ctx).row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = `+chatIDFrom(`$1`, channelIDFrom(`$2`))+`
 		AND position > 0 AND (from_me = 0 OR status BETWEEN 1 AND 4)) THEN 1 ELSE 0 END`, []any{string(contact), string(channel)}, &n)
 	return n != 0, err
+}
+
+// recentMessages is how many messages of a chat are looked through for one of the contact.
+const recentMessages = 100
+
+// WroteSince reports whether one of the last messages of a chat is of the contact and came after a time.
+func (r Reader) WroteSince(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, since time.Time) (bool, error) {
+	r = r.with(ctx)
+	var chat, n int64
+	err := r.optional(`SELECT id FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`)), []any{string(contact), string(channel)}, &chat)
+	if err != nil || chat == 0 {
+		return false, err
+	}
+	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = $1 AND from_me = 0 AND created_at > $2
+		AND position > (SELECT coalesce(max(position), 0) FROM message WHERE chat = $1) - $3) THEN 1 ELSE 0 END`,
+		[]any{chat, millis(since), int64(recentMessages)}, &n)
+	return n != 0, err
+}
+
+// CountFirsts counts the contacts that got their first message of a channel since a time, and never wrote before.
+func (r Reader) CountFirsts(ctx context.Context, channel parley.ChannelCode, since time.Time) (n int64, err error) {
+	return n, r.with(ctx).row(`SELECT count(*) FROM chat WHERE `+ofChannel+` AND last_at >= $2 AND contact LIKE '%@c.us'
+		AND EXISTS (SELECT 1 FROM message WHERE message.chat = chat.id AND position = 1 AND from_me = 1 AND priority = 0
+			AND status BETWEEN 1 AND 4 AND created_at >= $3)`,
+		[]any{string(channel), startOfMinute(millis(since)), millis(since)}, &n)
 }
 
 // Spellings lists all known spellings of a contact's number on a channel, the network's own first.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"time"
 
 	"parley"
@@ -48,5 +49,32 @@ var optOutTests = map[string]func(e *env){
 		set(contacts[0], time.Time{}, true)
 		isOut(contacts[2], false)
 		isOut(contacts[1], true)
+	},
+	"do not hide who got a first message, and who wrote": func(e *env) {
+		for i, m := range []parley.Message{
+			{Chat: "6281200000001@c.us", FromMe: true, Status: parley.Sent},
+			{Chat: "6281200000002@c.us", FromMe: true, Status: parley.Failed},
+			{Chat: "6281200000003@c.us", Status: parley.Received}, {Chat: "6281200000003@c.us", FromMe: true, Status: parley.Sent},
+			{Chat: "6281200000004@c.us", FromMe: true, Status: parley.Sent, Priority: parley.PriorityStranger},
+			{Chat: "6281200000005@g.us", FromMe: true, Status: parley.Sent},
+			{Chat: "6281200000006@c.us", FromMe: true, Status: parley.Sent, CreatedAt: start.Add(-time.Hour)},
+		} {
+			m.Channel, m.ID, m.Content = main, parley.MessageID(fmt.Sprintf("A%d", i)), parley.Text{Body: "x"}
+			if m.CreatedAt.IsZero() {
+				m.CreatedAt = start
+			}
+			e.add(&m)
+		}
+		n, err := e.store.CountFirsts(e.Context(), main, start.Add(-time.Minute))
+		e.must(err)
+		e.same("first messages", n, int64(1))
+		wrote := map[parley.ContactID]bool{"6281200000001@c.us": false, "6281200000003@c.us": true, "6281200000009@c.us": false}
+		for contact, want := range wrote {
+			recently, err := e.store.WroteSince(e.Context(), main, contact, start.Add(-time.Minute))
+			e.must(err)
+			later, err := e.store.WroteSince(e.Context(), main, contact, start)
+			e.must(err)
+			e.same(string(contact), []bool{recently, later}, []bool{want, false})
+		}
 	},
 }

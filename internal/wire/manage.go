@@ -44,8 +44,10 @@ type Channel struct {
 	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it holds
 	Restricted      bool               `json:"restricted,omitzero"`
 	RestrictedUntil Time               `json:"restricted_until,omitzero"`
-	Evidence        *Evidence          `json:"evidence"` // null: not running, or not provided by the network
-	Pairing         *Pairing           `json:"pairing"`  // null: not paired lately
+	PairedAt        Time               `json:"paired_at,omitzero"` // when its account was first seen
+	Today           *CarefulUse        `json:"today,omitempty"`    // of a careful channel
+	Evidence        *Evidence          `json:"evidence"`           // null: not running, or not provided by the network
+	Pairing         *Pairing           `json:"pairing"`            // null: not paired lately
 
 	LastInboundAt   Time  `json:"last_inbound_at"`   // null: nothing in the counted period
 	LastConfirmedAt Time  `json:"last_confirmed_at"` // null: likewise
@@ -55,6 +57,15 @@ type Channel struct {
 	Faults          int   `json:"faults"` // of the simulated network, waiting for a send
 
 	Cloud any `json:"cloud,omitempty"` // the account of a channel on the official network, as its driver describes it
+}
+
+// CarefulUse is what left a careful channel today.
+type CarefulUse struct {
+	FirstContacts    int  `json:"first_contacts"`
+	FirstContactsCap *int `json:"first_contacts_cap"` // null: there is no cap
+	Messages         int  `json:"messages"`
+	MessagesCap      *int `json:"messages_cap"` // null: there is no cap
+	Until            Time `json:"until"`        // when the next day begins
 }
 
 // Pace is how long a channel waits between two sends, at least and at most.

@@ -62,7 +62,7 @@ function Channel({ code, tab }) {
     ${tab !== 'pair' && html`<${Evidence} of=${channel} />`}
     <${ChannelTabs} code=${code} current=${tab} />
     ${['pair', 'danger'].includes(tab) && !hasRole('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair'
-      ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} /><${Evidence} of=${channel} />`
+      ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} changed=${changed} /><${Evidence} of=${channel} />`
       : tab === 'requests' ? html`<${Requests} channel=${channel} />`
       : tab === 'settings' ? html`<${Settings} channel=${channel} changed=${changed} />`
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`
@@ -112,6 +112,10 @@ function Evidence({ of: channel }) {
       <dd title=${at ? full(at) : undefined}>${at ? name === 'connected' ? t('openFor', { time: since(at) })
         : core('ago', { time: since(at) }) : t('never')}</dd></div>`)}
     <div><dt>${t('waiting')}</dt><dd>${num(channel.waiting)}</dd></div>
+    ${channel.today && [['firstToday', 'first_contacts'], ['messagesToday', 'messages']].map(([name, key]) => {
+      const n = num(channel.today[key]), cap = channel.today[`${key}_cap`];
+      return html`<div key=${name} data-t=${name}><dt>${t(name)}</dt><dd>${cap === null ? n : t('ofCap', { n, cap: num(cap) })}</dd></div>`;
+    })}
     <div><dt>${t('day')}</dt><dd>${num(channel.sent_24h)} / <span class=${channel.failed_24h ? 'some-failed' : ''}>
       ${num(channel.failed_24h)}</span></dd></div>
   </dl>`;

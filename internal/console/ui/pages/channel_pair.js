@@ -37,7 +37,7 @@ function toState({ simulated, status, number: linked }, pairing) {
   return underWay ? 'connecting' : status === 'LOGGED_OUT' ? 'loggedOut' : status === 'FAILED' ? 'refused' : 'ready';
 }
 
-export function PairPanel({ channel, goLive }) {
+export function PairPanel({ channel, goLive, changed }) {
   const { code } = channel;
   const load = useLoad(async () => (await api.get(`/manage/channels/${code}/pairing`)).data, [channel.status]);
   useEvents(['channel.'], (events) => { if (events.some((event) => event.channel === code)) load.reload(); });
@@ -50,6 +50,10 @@ export function PairPanel({ channel, goLive }) {
     setAsked(body);
     await api.post(`/manage/channels/${code}/pair`, body);
     await load.reload();
+  };
+  const careful = async () => {
+    await api.patch(`/manage/channels/${code}`, { settings: { ...channel.settings, careful: 'new_number' } });
+    await changed();
   };
   const state = toState(channel, pairing);
   const who = html`<${Who} number=${channel.number} />`;
@@ -98,6 +102,8 @@ export function PairPanel({ channel, goLive }) {
       ${shown.body}
       ${shown.action && html`<div class="row">${shown.action}</div>`}
       ${shown.ways}
+      ${shown.ways && !channel.settings.careful && html`<section class="pair-way"><h3>${t('newNumber')}</h3><p class="hint">
+        ${t('newNumberHint')}</p><div class="row"><${Button} onClick=${careful}>${t('newNumberOn')}<//></div></section>`}
     <//>
     ${!['sandbox', 'sandboxOut', 'stopped', 'working', 'connecting', 'scanned', 'syncing'].includes(state) &&
       html`<${OwnerLink} channel=${channel} />`}

@@ -30,6 +30,7 @@ export function Settings({ channel, changed }) {
       ? String(seconds(settings.ttl) / 3600) : '',
     'settings.retention': retention, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || [])
       .map(phone).join('\n'),
+    'settings.careful': typeof settings.careful === 'object' ? 'own' : settings.careful || 'off',
     'settings.opt_out.words': (settings.opt_out?.words || []).join(', '), 'settings.opt_out.reply': settings.opt_out?.reply || '',
   }, async (values) => {
     requireNumbers(values, 'settings.allow_only');
@@ -47,6 +48,8 @@ export function Settings({ channel, changed }) {
       options=${[['', t('keep.ever')], ['0', t('keep.none')],
         ...choices.map((s) => [String(s), t('keep.for', { time: duration(s * 1000) })])]} />
     <${WhoMay} form=${form} name="settings.allow_only" />
+    <${Field} form=${form} name="settings.careful" label=${t('careful')} hint=${t('carefulHint')} type="select"
+      options=${['off', 'new_number', ...(typeof settings.careful === 'object' ? ['own'] : [])].map((one) => [one, t(`careful.${one}`)])} />
     <${Field} form=${form} name="settings.opt_out.words" label=${t('optOut')} hint=${t('optOutHint')} autocomplete="off" />
     ${form.values['settings.opt_out.words'].trim() && html`<${Field} form=${form} name="settings.opt_out.reply" label=${t('optOutReply')}
       hint=${t('optOutReplyHint')} maxlength="4096" autocomplete="off" />`}
@@ -56,7 +59,7 @@ export function Settings({ channel, changed }) {
 }
 
 // Settings are sent as a whole: a missing one is reset to its default. The server validates them.
-function wanted(values, { cloud }) {
+function wanted(values, { cloud, careful }) {
   const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text &&
     { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
   const words = toLabels(values['settings.opt_out.words']), reply = values['settings.opt_out.reply'].trim();
@@ -65,6 +68,7 @@ function wanted(values, { cloud }) {
     labels: toLabels(values.labels),
     settings: { ...amount('settings.pace', 's'), ...amount('settings.ttl', 's', 3600), ...amount('settings.retention', 's'),
       ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }), ...(cloud && { cloud }),
+      ...(values['settings.careful'] !== 'off' && { careful: values['settings.careful'] === 'own' ? careful : values['settings.careful'] }),
       ...(words.length > 0 && { opt_out: { words, ...(reply && { reply }) } }) },
   };
 }

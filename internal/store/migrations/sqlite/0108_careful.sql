@@ -1,0 +1,7 @@
+-- When the account was first seen on the channel; 0: long ago.
+ALTER TABLE channel ADD COLUMN paired_at INTEGER NOT NULL DEFAULT 0;
+-- What left the channel on a day, while it was careful: messages, and those to new contacts.
+ALTER TABLE channel ADD COLUMN use_day TEXT NOT NULL DEFAULT '';
+ALTER TABLE channel ADD COLUMN use_messages INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE channel ADD COLUMN use_firsts INTEGER NOT NULL DEFAULT 0;
+UPDATE channel SET paired_at = created_at WHERE number <> '';
