@@ -38,8 +38,7 @@ CREATE TABLE revision (
 
 CREATE TABLE log (
   number     BIGINT NOT NULL,
-  removed_to BIGINT NOT NULL DEFAULT 0, -- events up to this seq were removed
-  last_event BIGINT NOT NULL DEFAULT 0  -- the seq of the last event that is committed; the row is locked while events are added
+  removed_to BIGINT NOT NULL DEFAULT 0 -- events up to this seq were removed
 ) WITH (fillfactor = 10);
 
 CREATE TABLE webhook (
