@@ -278,14 +278,22 @@ func (p *planner) storeSome(ctx context.Context, planned map[parley.WebhookID][]
 		return nil
 	}
 	return p.config.Store.Tx(ctx, func(tx *store.Tx) error {
-		for _, id := range some {
-			ds := planned[id]
-			_, err := tx.Webhook(ctx, id)
-			if errors.Is(err, parley.ErrNotFound) {
-				continue
+		existing, err := tx.ExistingWebhooks(ctx, some)
+		if err != nil {
+			return err
+		}
+		var codes []parley.ChannelCode
+		for _, id := range existing {
+			for _, d := range planned[id] {
+				codes = append(codes, d.Channel)
 			}
-			existing, checkErr := onExistingChannels(ctx, tx, ds)
-			if err = errors.Join(err, checkErr, tx.AddDeliveries(ctx, existing), tx.SetWebhookCursor(ctx, id, cursor)); err != nil {
+		}
+		if err := tx.FindChannels(ctx, codes); err != nil {
+			return err
+		}
+		for _, id := range existing {
+			ds, err := onExistingChannels(ctx, tx, planned[id])
+			if err = errors.Join(err, tx.AddDeliveries(ctx, ds), tx.SetWebhookCursor(ctx, id, cursor)); err != nil {
 				return err
 			}
 		}

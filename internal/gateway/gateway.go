@@ -224,18 +224,13 @@ func (g *Gateway) readChannels(ctx context.Context, only []parley.ChannelCode) (
 		}
 		return channels, pending, err
 	}
-	pending = map[parley.ChannelCode]int{}
 	slices.Sort(only)
-	for _, code := range slices.Compact(only) {
-		c, err := g.config.Store.Channel(ctx, code)
-		switch {
-		case err == nil:
-			channels, pending[code] = append(channels, c), 1 // perhaps
-		case !errors.Is(err, parley.ErrNotFound):
-			return nil, nil, err
-		}
+	channels, err = g.config.Store.ChannelsOf(ctx, slices.Compact(only))
+	pending = map[parley.ChannelCode]int{}
+	for _, c := range channels {
+		pending[c.Code] = 1 // perhaps
 	}
-	return channels, pending, nil
+	return channels, pending, err
 }
 
 // updateOthers notes the channels of other nodes: all, or only those of some codes.

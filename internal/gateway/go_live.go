@@ -146,7 +146,8 @@ func (a *account) failSandboxed(ctx context.Context, tx *store.Tx, queue []parle
 		seqs[i], failed[i] = q.Seq, parley.Message{Channel: a.code, Seq: q.Seq, Chat: q.Chat, ID: q.ID, FromMe: true,
 			Status: parley.Failed, Failure: why, UpdatedAt: now}
 	}
-	return failed, tx.FailMessages(ctx, seqs, why, now)
+	_, err := tx.FailMessages(ctx, a.code, seqs, why, now)
+	return failed, err
 }
 
 // archive gives the messages of a channel, if it has any, to an archive channel.

@@ -144,25 +144,23 @@ func (a *account) applyFailure(ctx context.Context, e network.Receipt) error {
 	var unknown []parley.MessageID
 	err := a.tx(ctx, func(tx *store.Tx) error {
 		failed, unknown = nil, nil // an earlier run of the transaction may have set them
+		var found []parley.Message
 		for _, id := range e.IDs {
 			m, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: network.ToChat(e.From, e.Group), ID: id})
 			if errors.Is(err, parley.ErrNotFound) {
 				unknown = append(unknown, id)
 				continue
 			}
-			moved := false
-			if err == nil && m.Content.Kind().InHistory() {
-				moved, err = outbox.Fail(ctx, tx, &m, e.Failure, e.At)
-			}
 			if err != nil {
 				return err
 			}
-			if moved {
-				m.Status, m.Failure, m.UpdatedAt = parley.Failed, e.Failure, e.At
-				failed = append(failed, m)
+			if m.Content.Kind().InHistory() {
+				found = append(found, m)
 			}
 		}
-		return nil
+		var err error
+		failed, err = outbox.Fail(ctx, tx, found, e.Failure, e.At)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("store a failure: %w", err)

@@ -9,6 +9,7 @@
 package otp
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -178,22 +179,36 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, first, 
 				return err
 			}
 			expired, more = len(codes), max(len(codes), len(links)) == purgeBatch
-			for _, c := range codes {
-				if err := publishCode(ctx, tx, parley.OTPExpired, c, "", now); err != nil {
-					return err
-				}
-			}
-			for _, l := range links {
-				if _, err := publish(ctx, tx, parley.OTPExpired, l.ID, channel, l.Contact, "", now); err != nil {
-					return err
-				}
-			}
-			return nil
+			return publishExpired(ctx, tx, channel, codes, links, now)
 		})
 		if err != nil {
 			return err
 		}
 		i.metrics.finishes[parley.OTPStatusExpired].Add(float64(expired))
+	}
+	return nil
+}
+
+// publishExpired adds the events of codes and links that expired.
+func publishExpired(
+	ctx context.Context, tx *store.Tx, channel parley.ChannelCode, codes []parley.OTPCode, links []parley.OTPLink, now time.Time,
+) error {
+	for _, l := range links {
+		codes = append(codes, parley.OTPCode{ID: l.ID, Contact: l.Contact})
+	}
+	contacts := make([]parley.ContactID, len(codes))
+	for n, c := range codes {
+		contacts[n] = c.Contact
+	}
+	spellings, err := tx.NetworkSpellings(ctx, channel, contacts)
+	if err != nil {
+		return err
+	}
+	for _, c := range codes {
+		contact := cmp.Or(spellings[c.Contact], c.Contact)
+		if err := tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPExpired, c.ID, channel, contact, "", now, c.Tried...)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

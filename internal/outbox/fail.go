@@ -80,14 +80,7 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 	ctx := context.Background()
 	for batch := range slices.Chunk(es, failBatch) {
 		failed := make([]parley.Message, len(batch))
-		err := w.config.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			for i, e := range batch {
-				if failed[i], err = w.failQueued(ctx, tx, e, why, now); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		err := w.config.Store.Tx(ctx, func(tx *store.Tx) error { return w.failQueued(ctx, tx, batch, failed, why, now) })
 		if err != nil {
 			w.config.Log.Error("fail messages", "channel", w.config.Channel, "code", why.Code, "error", err)
 			return false
@@ -100,28 +93,56 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 	return true
 }
 
-// failQueued fails a message and returns its current state: a receipt may have been faster.
-func (w *Worker) failQueued(ctx context.Context, tx *store.Tx, e *entry, why *parley.Failure, now time.Time) (parley.Message, error) {
-	m, err := tx.Message(ctx, w.config.Channel, e.Ref())
+// failQueued fails messages and sets failed to their current state: a receipt may have been faster.
+func (w *Worker) failQueued(ctx context.Context, tx *store.Tx, es []*entry, failed []parley.Message, why *parley.Failure, now time.Time,
+) error {
+	seqs, index := make([]int64, len(es)), make(map[int64]int, len(es))
+	for i, e := range es {
+		seqs[i], index[e.Seq], failed[i] = e.Seq, i, *w.deletedMessage(e)
+	}
+	found, err := tx.Messages(ctx, w.config.Channel, seqs)
 	if err != nil {
-		return *w.deletedMessage(e), parley.IgnoreNotFound(err)
+		return err
 	}
-	moved, err := Fail(ctx, tx, &m, why, now)
-	if moved {
-		m.Status, m.Failure, m.UpdatedAt = parley.Failed, why, now
+	_, err = Fail(ctx, tx, found, why, now)
+	for _, m := range found {
+		failed[index[m.Seq]] = m
 	}
-	return m, parley.IgnoreNotFound(err)
+	return err
 }
 
-// Fail stores that a message failed. Another channel then carries its one-time code, or otp.failed is published. The text of a failed
-// edit is erased: its message may be deleted, and then no text of it remains.
-func Fail(ctx context.Context, tx *store.Tx, m *parley.Message, why *parley.Failure, now time.Time) (bool, error) {
-	moved, err := tx.AdvanceMessage(ctx, m.Channel, m.Ref(), parley.Failed, why, now)
-	if secret, ok := m.Content.(parley.Secret); ok && secret.OTP.IsCode() && moved && err == nil {
-		err = tx.FailCode(ctx, m, secret.OTP, why.Code, now)
+// Fail stores that messages of a channel failed, where that can follow their status, and returns these. Another channel then carries a
+// one-time code, or otp.failed is published. The text of a failed edit is erased: its message may be deleted, and then no text of it
+// remains.
+func Fail(ctx context.Context, tx *store.Tx, ms []parley.Message, why *parley.Failure, now time.Time) (moved []parley.Message, err error) {
+	if len(ms) == 0 {
+		return nil, nil
 	}
-	if _, ok := m.Content.(parley.Edit); ok && moved && err == nil {
-		err = tx.EraseBody(ctx, m.Channel, m.Ref())
+	seqs, edits := make([]int64, len(ms)), []int64(nil)
+	for i := range ms {
+		seqs[i] = ms[i].Seq
 	}
-	return moved, err
+	if seqs, err = tx.FailMessages(ctx, ms[0].Channel, seqs, why, now); err != nil {
+		return nil, err
+	}
+	for i := range ms {
+		m := &ms[i]
+		if !slices.Contains(seqs, m.Seq) {
+			continue
+		}
+		switch content := m.Content.(type) {
+		case parley.Secret:
+			if content.OTP.IsCode() {
+				err = tx.FailCode(ctx, m, content.OTP, why.Code, now) // which asks for the status before
+			}
+		case parley.Edit:
+			edits = append(edits, m.Seq)
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.Status, m.Failure, m.UpdatedAt = parley.Failed, why, now
+		moved = append(moved, *m)
+	}
+	return moved, tx.EraseBodies(ctx, edits)
 }

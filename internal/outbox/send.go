@@ -287,7 +287,7 @@ func (w *Worker) storeOutcome(
 		}
 		return w.applyEffect(ctx, tx, m, now, removed)
 	case o.status == parley.Failed:
-		if _, err := Fail(ctx, tx, m, o.failure, now); err != nil {
+		if _, err := Fail(ctx, tx, []parley.Message{*m}, o.failure, now); err != nil {
 			return parley.IgnoreNotFound(err)
 		}
 		if m.Pool != "" {
@@ -414,7 +414,7 @@ func (w *Worker) applyEdit(ctx context.Context, tx *store.Tx, edit parley.Messag
 	if err != nil || stored.Content.Text() == "" {
 		return err
 	}
-	if err := tx.EraseBody(ctx, w.config.Channel, edit); err != nil {
+	if err := tx.EraseBodies(ctx, []int64{stored.Seq}); err != nil {
 		return err
 	}
 	m, err := tx.Message(ctx, w.config.Channel, c.Target)

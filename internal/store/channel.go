@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"parley"
 	"parley/internal/store/sqldb"
@@ -29,6 +30,11 @@ func (r Reader) Channels(ctx context.Context) ([]parley.Channel, error) {
 // Channel finds a channel.
 func (r Reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	return one(r.with(ctx), `SELECT `+channelColumns+` FROM channel WHERE code = $1`, []any{string(code)}, scanChannel)
+}
+
+// ChannelsOf reads those of some channels that exist.
+func (r Reader) ChannelsOf(ctx context.Context, codes []parley.ChannelCode) ([]parley.Channel, error) {
+	return listIn(r.with(ctx), `SELECT `+channelColumns+` FROM channel WHERE code IN `, ``, nil, texts(codes), scanChannel)
 }
 
 // UsedNetworks lists the networks that have channels.
@@ -130,6 +136,27 @@ func (t *Tx) channelID(code parley.ChannelCode) (int64, error) {
 	}
 	t.lastCode, t.lastID = code, id
 	return id, nil
+}
+
+// FindChannels looks up the numbers of channels at once, for what follows in the transaction.
+func (t *Tx) FindChannels(_ context.Context, codes []parley.ChannelCode) error {
+	known := t.db.channels.of(t.sql.Batch)
+	var unknown []string
+	for _, code := range codes {
+		if _, ok := known.ids[code]; !ok && code != "" {
+			unknown = append(unknown, string(code))
+		}
+	}
+	slices.Sort(unknown)
+	_, err := listIn(t.Reader, `SELECT code, id FROM channel WHERE code IN `, ``, nil, slices.Compact(unknown),
+		func(row scanner) (id int64, err error) {
+			var code parley.ChannelCode
+			if err = row.Scan(&code, &id); err == nil {
+				known.add(code, id)
+			}
+			return id, err
+		})
+	return err
 }
 
 // batchChannels holds the ids of channels that the current transaction looked up: its callers mostly need the same few. Only the

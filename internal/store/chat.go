@@ -250,6 +250,20 @@ func (t *Tx) Spellings(ctx context.Context, channel parley.ChannelCode, contact 
 	return all, err
 }
 
+// NetworkSpellings maps those of some contacts to the network's spelling whose own is another one.
+func (r Reader) NetworkSpellings(ctx context.Context, channel parley.ChannelCode, contacts []parley.ContactID) (
+	map[parley.ContactID]parley.ContactID, error) {
+	spellings := map[parley.ContactID]parley.ContactID{}
+	_, err := listIn(r.with(ctx), `SELECT alias.contact, chat.contact FROM alias JOIN chat ON chat.id = alias.chat
+		WHERE alias.`+ofChannel+` AND alias.contact IN `, ``, []any{string(channel)}, texts(contacts), func(row scanner) (_ struct{}, err error) {
+		var alias, contact parley.ContactID
+		err = row.Scan(&alias, &contact)
+		spellings[alias] = contact
+		return struct{}{}, err
+	})
+	return spellings, err
+}
+
 // AddAlias stores that the network spells a number differently. The chats of both spellings become one.
 func (t *Tx) AddAlias(_ context.Context, code parley.ChannelCode, alias, contact parley.ContactID) error {
 	t.spelled.all = nil

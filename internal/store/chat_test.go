@@ -12,6 +12,16 @@ import (
 )
 
 var chatTests = map[string]func(*env){
+	"the network's spellings of several contacts are found at once": func(e *env) {
+		e.tx(func(tx *store.Tx) error { return tx.AddAlias(e.Context(), main, bob, ann) })
+		got, err := e.store.NetworkSpellings(e.Context(), main, []parley.ContactID{ann, bob})
+		e.must(err)
+		e.same("spellings", got, map[parley.ContactID]parley.ContactID{bob: ann})
+		got, err = e.store.NetworkSpellings(e.Context(), other, []parley.ContactID{bob})
+		e.must(err)
+		e.same("on another channel", len(got), 0)
+	},
+
 	"chats are listed newest first": func(e *env) {
 		a, b, a2, late, elsewhere := outgoing("A1"), incoming("A2"), incoming("A3"), incoming("A4"), outgoing("A5")
 		b.Chat, b.CreatedAt = bob, start.Add(2*time.Minute)

@@ -218,19 +218,21 @@ func (c *counting) write(t *sqldb.Tx) error {
 		start     int64
 	}{{addMinute, addMinutes, now / 60}, {addHour, addHours, now / 3600}} {
 		for _, k := range keys {
-			args := []any{k.channel, into.start, string(k.what), string(k.webhook), c.counts[k]}
-			var err error
-			if t.IsPostgres() {
-				err = t.ManyThen(into.many, args, new(int64))
-			} else {
-				err = t.Do(into.one, args...)
-			}
-			if err != nil {
+			if err := addCount(t, into.one, into.many, k, into.start, c.counts[k]); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// addCount adds to a counter, on PostgreSQL together with others.
+func addCount(t *sqldb.Tx, one, many string, k countKey, start, n int64) error {
+	args := []any{k.channel, start, string(k.what), string(k.webhook), n}
+	if t.IsPostgres() {
+		return t.ManyThen(many, args, new(int64))
+	}
+	return t.Do(one, args...)
 }
 
 const (
@@ -435,61 +437,54 @@ func (t *Tx) PurgeCounters(_ context.Context, now time.Time, limit int) (more bo
 		return false, err
 	}
 	for _, s := range []struct {
-		find, add, remove string
+		remove, one, many string
 		before, by        int64
 	}{
-		{oldMinutes, addMinute, removeMinute, now.Add(-exactMinutes).Unix() / 60, minuteSum},
-		{oldHours, addHour, removeHour, now.Add(-exactHours).Unix() / 3600, hourSum},
+		{removeMinutes, addMinute, addMinutes, now.Add(-exactMinutes).Unix() / 60, minuteSum},
+		{removeHours, addHour, addHours, now.Add(-exactHours).Unix() / 3600, hourSum},
 	} {
-		n, err := t.sumUp(s.find, s.add, s.remove, s.before-s.before%s.by, s.by, limit)
-		if err != nil {
-			return false, err
+		left := limit
+		for step := int64(1); step <= sumSteps && left > 0; step++ {
+			n, err := t.sumUp(s.remove, s.one, s.many, (s.before/s.by-step)*s.by, s.by, left)
+			if err != nil {
+				return false, err
+			}
+			left -= n
 		}
-		more = more || n == limit
+		more = more || left == 0
 	}
 	return more || max(minutes, hours) == int64(limit), nil
 }
 
-// The counters of one step of minutes or hours that are not summed up yet. Those of all channels together are few, and stay.
+// sumSteps is how many steps are looked at for what is not summed up. It happens every minute, and what it misses while no server runs is
+// deleted when it is old.
+const sumSteps = 6
+
+// They delete counters within one step of minutes or hours. Those of all channels together are few, and stay.
 const (
-	oldMinutes = `SELECT channel, minute, what, webhook, n FROM counter_minute
-		WHERE minute > $1 AND minute < $2 AND (channel <> 0 OR webhook <> '') LIMIT $3`
-	oldHours = `SELECT channel, hour, what, webhook, n FROM counter_hour
-		WHERE hour > $1 AND hour < $2 AND (channel <> 0 OR webhook <> '') LIMIT $3`
-	removeMinute = `DELETE FROM counter_minute WHERE channel = $1 AND minute = $2 AND what = $3 AND webhook = $4`
-	removeHour   = `DELETE FROM counter_hour WHERE channel = $1 AND hour = $2 AND what = $3 AND webhook = $4`
+	removeMinutes = `DELETE FROM counter_minute WHERE (channel, minute, what, webhook) IN (SELECT channel, minute, what, webhook
+		FROM counter_minute WHERE minute > $1 AND minute < $2 AND (channel <> 0 OR webhook <> '') LIMIT $3)
+		RETURNING channel, what, webhook, n`
+	removeHours = `DELETE FROM counter_hour WHERE (channel, hour, what, webhook) IN (SELECT channel, hour, what, webhook
+		FROM counter_hour WHERE hour > $1 AND hour < $2 AND (channel <> 0 OR webhook <> '') LIMIT $3)
+		RETURNING channel, what, webhook, n`
 )
 
-// sumUp adds up to limit counters of the steps before an end to those of the beginnings of these steps. It looks at the last hour of such
-// steps: it runs every minute, and what it misses while no server runs is deleted when it is old.
-func (t *Tx) sumUp(find, add, remove string, end, by int64, limit int) (n int, err error) {
-	type row struct {
-		countKey
-		at, n int64
-	}
-	sums := map[row]int64{} // by rows without n
-	for begin := end - by; begin >= end-sumSteps*by && n < limit; begin -= by {
-		found, err := list(t.Reader, find, []any{begin, begin + by, int64(limit - n)}, func(s scanner) (r row, err error) {
-			return r, s.Scan(&r.channel, &r.at, &r.what, &r.webhook, &r.n)
-		})
-		if err != nil {
-			return 0, err
-		}
-		n += len(found)
-		for _, r := range found {
-			if err := t.exec(remove, r.channel, r.at, string(r.what), string(r.webhook)); err != nil {
-				return 0, err
-			}
-			sums[row{countKey: r.countKey, at: begin}] += r.n
+// sumUp adds up to limit counters of a step to those of its beginning, and returns how many.
+func (t *Tx) sumUp(remove, one, many string, begin, by int64, limit int) (removed int, err error) {
+	sums := map[countKey]int64{}
+	err = each(t.Reader, remove, []any{begin, begin + by, int64(limit)}, func(row scanner) error {
+		var k countKey
+		var n int64
+		err := row.Scan(&k.channel, &k.what, &k.webhook, &n)
+		sums[k] += n
+		removed++
+		return err
+	})
+	for k, n := range sums {
+		if err == nil {
+			err = addCount(t.sql, one, many, k, begin, n)
 		}
 	}
-	for r, sum := range sums {
-		if err := t.exec(add, r.channel, r.at, string(r.what), string(r.webhook), sum); err != nil {
-			return 0, err
-		}
-	}
-	return n, nil
+	return removed, err
 }
-
-// sumSteps is how many steps sumUp looks at.
-const sumSteps = 6

@@ -261,9 +261,15 @@ func (t *Tx) EditMessage(_ context.Context, m *parley.Message) error {
 		m.Content.Text(), nullableText(data), millis(m.EditedAt), m.Seq)
 }
 
-// EraseBody empties the text of an operation and leaves what it is about.
-func (t *Tx) EraseBody(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) error {
-	return t.set(channel, ref, `UPDATE message SET body = '' WHERE seq = $1`)
+// EraseBodies empties the texts of operations, given by their seqs, and leaves what they are about.
+func (t *Tx) EraseBodies(_ context.Context, seqs []int64) error {
+	for some := range slices.Chunk(seqs, maxList) {
+		in, args := inList(1, some)
+		if err := t.exec(`UPDATE message SET body = '' WHERE seq IN `+in, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SetStarred stars a message or removes the star.

@@ -38,7 +38,7 @@ func (t *Tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref p
 	if err != nil {
 		return false, err
 	}
-	moved, err := t.advanceSeqs([]int64{seq}, to, why, at)
+	moved, err := t.advanceSeqs(0, []int64{seq}, to, why, at)
 	return len(moved) > 0, err
 }
 
@@ -192,24 +192,33 @@ func (t *Tx) inChat(rows []*statusRow, channel int64, contact parley.ContactID) 
 
 // ConfirmMessages sets pending messages to SENT. It ignores messages that are further or do not exist.
 func (t *Tx) ConfirmMessages(_ context.Context, _ parley.ChannelCode, seqs []int64, at time.Time) error {
-	_, err := t.advanceSeqs(seqs, parley.Sent, nil, at)
+	_, err := t.advanceSeqs(0, seqs, parley.Sent, nil, at)
 	return err
 }
 
-// FailMessages fails messages that are pending, by their seqs.
-func (t *Tx) FailMessages(_ context.Context, seqs []int64, why *parley.Failure, at time.Time) error {
-	_, err := t.advanceSeqs(seqs, parley.Failed, why, at)
-	return err
+// FailMessages fails messages of a channel, given by their seqs, where that can follow their status. It returns the seqs of these.
+func (t *Tx) FailMessages(_ context.Context, channel parley.ChannelCode, seqs []int64, why *parley.Failure, at time.Time) (
+	moved []int64, err error) {
+	number, err := t.channelID(channel)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := t.advanceSeqs(number, seqs, parley.Failed, why, at)
+	for _, row := range rows {
+		moved = append(moved, row.seq)
+	}
+	return moved, err
 }
 
-// advanceSeqs advances messages and returns those that changed.
-func (t *Tx) advanceSeqs(seqs []int64, to parley.Status, why *parley.Failure, at time.Time) (moved []statusRow, err error) {
+// advanceSeqs advances messages of a channel, or of any if its number is 0, and returns those that changed.
+func (t *Tx) advanceSeqs(channel int64, seqs []int64, to parley.Status, why *parley.Failure, at time.Time) (moved []statusRow, err error) {
 	for some := range slices.Chunk(seqs, maxList) {
 		in, args := inList(1, some)
 		found, err := list(t.Reader, `SELECT `+statusColumns+` FROM message WHERE seq IN `+in+` ORDER BY seq`, args, scanStatusRow)
 		if err != nil {
 			return nil, err
 		}
+		found = slices.DeleteFunc(found, func(s statusRow) bool { return channel != 0 && s.channel != channel })
 		advanced, err := t.advance(found, to, why, at)
 		if err != nil {
 			return nil, err
@@ -293,6 +302,6 @@ func (t *Tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley
 	if err != nil {
 		return nil, err
 	}
-	_, err = t.advanceSeqs(seqs, parley.Failed, &why, at)
+	_, err = t.advanceSeqs(0, seqs, parley.Failed, &why, at)
 	return failed, err
 }

@@ -34,7 +34,7 @@ var moveTests = map[string]func(*env){
 		waits := outgoing("D1")
 		e.add(&waits)
 		e.tx(func(tx *store.Tx) error {
-			return errors.Join(tx.FailMessages(e.Context(), []int64{waits.Seq}, &parley.Failure{Code: parley.NotSent}, start),
+			return errors.Join(second(tx.FailMessages(e.Context(), main, []int64{waits.Seq}, &parley.Failure{Code: parley.NotSent}, start)),
 				tx.ArchiveChannel(e.Context(), main, parley.Channel{Code: "archive", Network: parley.Sandbox}))
 		})
 		archive, err := e.store.Channel(e.Context(), "archive")

@@ -125,20 +125,31 @@ func (t *Tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, n
 	if err != nil {
 		return nil, err
 	}
+	ids := make([]string, len(due))
+	for i, l := range due {
+		ids[i] = string(l.Code.ID)
+	}
+	ended, err := t.expireOTPs(`otp_code`, ids)
 	var codes []parley.OTPCode
 	for _, l := range due {
 		c := l.Code
-		c.Status, c.EndedAt, c.Encrypted = parley.OTPStatusExpired, c.ExpiresAt, nil
-		n, err := t.sql.Exec(`UPDATE otp_code SET status = $1, ended_at = $2, encrypted = NULL WHERE id = $3 AND status = 0`,
-			int64(c.Status), millis(c.EndedAt), string(c.ID))
-		if err != nil {
-			return nil, err
-		}
-		if n > 0 { // else another node ended it meanwhile
+		if c.Status, c.EndedAt, c.Encrypted = parley.OTPStatusExpired, c.ExpiresAt, nil; ended[c.ID] {
 			codes = append(codes, c)
 		}
 	}
-	return codes, nil
+	return codes, err
+}
+
+// expireOTPs ends codes or links that are open, and returns these. Another node may have ended others meanwhile.
+func (t *Tx) expireOTPs(table string, ids []string) (map[parley.OTPID]bool, error) {
+	ended := map[parley.OTPID]bool{}
+	_, err := listIn(t.Reader, `UPDATE `+table+` SET status = $1, ended_at = expires_at, encrypted = NULL WHERE status = 0 AND id IN `,
+		` RETURNING id`, []any{int64(parley.OTPStatusExpired)}, ids, func(row scanner) (id parley.OTPID, err error) {
+			err = row.Scan(&id)
+			ended[id] = true
+			return id, err
+		})
+	return ended, err
 }
 
 // PurgeOTPs deletes codes, links and replies of a channel from before a time.

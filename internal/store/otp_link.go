@@ -108,19 +108,19 @@ func (t *Tx) AddLinkReply(_ context.Context, channel parley.ChannelCode, to parl
 }
 
 // ExpireLinks expires the open links of a channel that are past their time.
-func (t *Tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now time.Time, limit int) ([]parley.OTPLink, error) {
+func (t *Tx) ExpireLinks(_ context.Context, channel parley.ChannelCode, now time.Time, limit int) ([]parley.OTPLink, error) {
 	due, err := list(t.Reader, readLinks+ofChannel+` AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
 		[]any{string(channel), millis(now), int64(limit)}, scanLink)
 	if err != nil {
 		return nil, err
 	}
+	ids := make([]string, len(due))
 	for i := range due {
+		ids[i] = string(due[i].ID)
 		due[i].Status, due[i].EndedAt, due[i].Encrypted = parley.OTPStatusExpired, due[i].ExpiresAt, nil
-		if err := t.UpdateLink(ctx, due[i]); err != nil {
-			return nil, err
-		}
 	}
-	return due, nil
+	ended, err := t.expireOTPs(`otp_link`, ids)
+	return slices.DeleteFunc(due, func(l parley.OTPLink) bool { return !ended[l.ID] }), err
 }
 
 // RecentLinks lists a channel's links, newest first. It reads the open links that expire last and the finished ones that

@@ -52,8 +52,8 @@ var linkTests = map[string]func(*env){
 		too := newLink(main, bob, 2)
 		e.addLinks(too)
 		hashes := [][]byte{too.Hash}
-		for i := range 100 {
-			hashes = append(hashes, []byte{9, byte(i)})
+		for i := range 300 { // more than one statement reads
+			hashes = append(hashes, []byte{9, byte(i >> 8), byte(i)})
 		}
 		got, err := e.store.LinksByHash(e.Context(), main, append(hashes, want.Hash))
 		e.must(err)

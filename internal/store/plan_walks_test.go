@@ -29,6 +29,8 @@ var unlooked = map[string]string{
 var onlyOn = map[string][]string{
 	"sqlite": {
 		"SELECT seq FROM sqlite_sequence WHERE name = 'event'",
+		"INSERT INTO counter_minute (channel, minute, what, webhook, n) VALUES ($1, $2, $3, $4, $5)",
+		"INSERT INTO counter_hour (channel, hour, what, webhook, n) VALUES ($1, $2, $3, $4, $5)",
 		") VALUES ($1, $2, $3, $4, nullif($5, 0), $6, $7, $8, nullif($9, x''))",
 	},
 	"postgres": {

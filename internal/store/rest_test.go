@@ -31,7 +31,7 @@ var restTests = map[string]func(*env){
 		m.Content, m.EditedAt = parley.Text{Body: "edited"}, start
 		e.tx(func(tx *store.Tx) error { return tx.EditMessage(e.Context(), &m) })
 		e.same("edited", e.message(m).Content.Text(), "edited")
-		e.tx(func(tx *store.Tx) error { return tx.EraseBody(e.Context(), main, m.Ref()) })
+		e.tx(func(tx *store.Tx) error { return tx.EraseBodies(e.Context(), []int64{m.Seq}) })
 		e.same("erased", e.message(m).Content.Text(), "")
 	},
 

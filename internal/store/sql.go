@@ -179,8 +179,8 @@ func nullableText(b []byte) any {
 	return string(b)
 }
 
-// maxList is the maximum length of a list in a statement.
-const maxList = 64
+// maxList is the maximum length of a list in a statement. On PostgreSQL each list is a round trip.
+const maxList = 256
 
 // param is the nth parameter of a statement.
 func param(n int) string { return "$" + strconv.Itoa(n) }

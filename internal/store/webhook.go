@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 const (
@@ -88,6 +89,11 @@ func (t *Tx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
 // SetWebhookCursor stores up to which event deliveries were created. It never goes back, as a reported gap may be there.
 func (t *Tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int64) error {
 	return t.exec(`UPDATE webhook SET cursor = greatest(cursor, $1) WHERE id = $2`, cursor, string(id))
+}
+
+// ExistingWebhooks returns those of some webhooks that exist.
+func (r Reader) ExistingWebhooks(ctx context.Context, ids []parley.WebhookID) ([]parley.WebhookID, error) {
+	return listIn(r.with(ctx), `SELECT id FROM webhook WHERE id IN `, ``, nil, texts(ids), sqldb.ScanOne[parley.WebhookID])
 }
 
 // SetWebhookHealth stores since when, for how long and how often a webhook has failed without a success.

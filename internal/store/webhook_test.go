@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"parley"
@@ -24,6 +25,29 @@ func (e *env) webhook(w parley.Webhook) {
 }
 
 var webhookTests = map[string]func(*env){
+	"webhooks and channels that exist are found at once": func(e *env) {
+		e.webhook(fullWebhook("whk_1"))
+		e.tx(func(tx *store.Tx) error {
+			existing, err := tx.ExistingWebhooks(e.Context(), []parley.WebhookID{"whk_0", "whk_1"})
+			if err != nil || len(existing) != 1 || existing[0] != "whk_1" {
+				return fmt.Errorf("webhooks: %v, %w", existing, err)
+			}
+			if err := tx.FindChannels(e.Context(), []parley.ChannelCode{other, "", main, "none", main}); err != nil {
+				return err
+			}
+			return errors.Join(tx.CheckChannel(e.Context(), main, 0), tx.CheckChannel(e.Context(), other, 0))
+		})
+		channels, err := e.store.ChannelsOf(e.Context(), []parley.ChannelCode{main, "none"})
+		e.must(err)
+		e.same("channels", []any{len(channels), channels[0].Code}, []any{1, main})
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error {
+			if err := tx.FindChannels(e.Context(), []parley.ChannelCode{main, "none"}); err != nil {
+				return err
+			}
+			return tx.CheckChannel(e.Context(), "none", 0)
+		})
+	},
+
 	"a webhook comes back as it was stored": func(e *env) {
 		want := fullWebhook("whk_1")
 		e.webhook(want)
