@@ -70,7 +70,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetHelpCommand(help)
 	section(root, "Run", c.dev(), c.serve(), c.open())
 	section(root, "Use", c.login(), c.logout(), c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.chat(), c.messages(),
-		c.optOut(), c.logs(), c.requests(), c.mcp())
+		c.optOut(), c.template(), c.logs(), c.requests(), c.mcp())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
 	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.node(), c.audit(), c.alert(), c.session(),
 		c.config(), c.backup(), c.restore(), c.migrate(), c.secret())
