@@ -74,9 +74,12 @@ race: test-deps ## Run the tests in which things happen at once under the race d
 race-all: test-deps ## Run the tests of every package under the race detector
 	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' $(PACKAGES),$(NO_CC))
 
+# How long each fuzz target runs.
+FUZZ ?= 5s
 kills: test-deps ## Run the tests that kill the server and the random ones, in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
 		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
+	for target in FuzzParse FuzzVerify; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) ./internal/network/cloud || exit 1; done
 
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once: these wait more than they work.
 postgres: export PARLEY_POSTGRES=1
