@@ -62,13 +62,15 @@ race race-all: export PARLEY_REQUESTS=250
 race race-all: export GORACE=atexit_sleep_ms=0
 RACE := $(RUNTESTS) $(LIMIT) -shuffle=on -p 3 -race $(UNRACED)
 CALM := TestHostileRequests|TestGlossary|TestEncodeWebP|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestDetailedSticker|TestPlainWords|TestConvertedSticker|TestOpenAPIIsValid|TestVoice$$|TestRecorded
+# These take long and do one thing after the other, mostly on a clock that the test moves: race-all runs them.
+LONG := TestSQLite/plans|TestEveryOperation|TestFilesAndProcessesAreUntouchable|TestSandboxNeverStandsIn|TestFilesFailAfterADay|TestOldTextAndStoredResponsesArePurged|TestAClockThatIsAheadKeepsKeys|TestOrphansAreRemoved
 NO_CC := @echo "make: no C compiler: no tests under the race detector"
 # Four packages send one request after the other to a whole server. Of these, race runs the tests in which several things happen
 # at once, and race-all the others too: they take as long as all other packages together.
 SERVER  := cmd/parley|internal/e2e/contract|internal/e2e/hostile|internal/e2e/product
 SEVERAL := Stream|Waiting|AtOnce|UnderAttack|Validate|LeavesNothing|MCP|SandboxMessages|OneKey|UnderLoad|Generated|Slow|Webhook
 race: test-deps ## Run the tests in which things happen at once under the race detector
-	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' ./internal/store ./internal/gateway ./internal/api ./internal/parleytest ./internal/media ./internal/network/whatsapp $$(go list ./... | grep -vE '/($(SERVER))$$'),$(NO_CC))
+	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)|$(LONG)' ./internal/store ./internal/gateway ./internal/api ./internal/parleytest ./internal/media ./internal/network/whatsapp $$(go list ./... | grep -vE '/($(SERVER))$$'),$(NO_CC))
 	$(if $(CC_FOUND),$(RACE) -run '$(SEVERAL)' -skip '$(CALM)' $$(go list ./... | grep -E '/($(SERVER))$$'))
 
 race-all: test-deps ## Run the tests of every package under the race detector
