@@ -127,6 +127,8 @@ type ChannelSettings struct {
 	Cloud *CloudSettings `json:"cloud,omitempty"`
 	// Careful bounds what leaves in a day; nil: nothing does.
 	Careful *Careful `json:"careful,omitempty"`
+	// Calls is what happens to calls; nil: they ring.
+	Calls *CallSettings `json:"calls,omitempty"`
 	// OptOut is how contacts ask the channel not to write to them; nil: they cannot.
 	OptOut *OptOut `json:"opt_out,omitempty"`
 	// ArchiveOf is the channel whose sandbox history this one holds since that channel went live. An archive never runs.
@@ -138,6 +140,12 @@ type ChannelSettings struct {
 type OptOut struct {
 	Words []string `json:"words"`           // each is a whole text, in upper or lower case
 	Reply string   `json:"reply,omitempty"` // to such a text; empty: none
+}
+
+// CallSettings are what a channel does with calls.
+type CallSettings struct {
+	Reject bool   `json:"reject"`
+	Text   string `json:"text,omitempty"` // that the caller is sent, at most once an hour; empty: none
 }
 
 // OptInWord is the text with which a contact asks for messages again.

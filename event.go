@@ -75,11 +75,14 @@ const (
 	ChannelRestricted    EventType = "channel.restricted"    // the network restricts the account, or does not any more
 	ContactOptedOut      EventType = "contact.opted_out"     // a contact wants no more messages
 	ContactOptedIn       EventType = "contact.opted_in"      // it wants messages again
+	CallReceived         EventType = "call.received"         // somebody calls the account
+	CallEnded            EventType = "call.ended"            // the call is over, or does not ring any more
 )
 
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
 	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap,
-	GroupChanged, MessageEdited, ChannelRestricted, MessageSentOnPhone, ContactOptedOut, ContactOptedIn}
+	GroupChanged, MessageEdited, ChannelRestricted, MessageSentOnPhone, ContactOptedOut, ContactOptedIn,
+	CallReceived, CallEnded}
 
 func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))
@@ -186,6 +189,43 @@ func NewRestrictionEvent(c Channel, at time.Time) *Event {
 		d.Until = Stamp(c.RestrictedUntil)
 	}
 	return &Event{Type: ChannelRestricted, Channel: c.Code, At: at, Data: eventData(d)}
+}
+
+// PhoneCall is a call to the account of a channel.
+type PhoneCall struct {
+	ID    string
+	From  ContactID
+	Group GroupID // of a call in a group; empty: to the account alone
+	Video bool
+	Ended CallEnd // empty: it begins
+	At    time.Time
+}
+
+// CallEnd is how a call ended.
+type CallEnd string
+
+const (
+	CallRejected CallEnd = "rejected"
+	CallAccepted CallEnd = "accepted" // on another device of the account
+	CallOver     CallEnd = "ended"    // it was missed, or talked out
+)
+
+func NewCallEvent(channel ChannelCode, c PhoneCall) *Event {
+	type data struct {
+		ID        string    `json:"id"`
+		ContactID ContactID `json:"contact_id"`
+		GroupID   GroupID   `json:"group_id,omitempty"`
+		Video     *bool     `json:"video,omitempty"`  // when it begins
+		Reason    CallEnd   `json:"reason,omitempty"` // when it ends
+	}
+	d, kind, chat := data{ID: c.ID, ContactID: c.From, GroupID: c.Group, Reason: c.Ended}, CallEnded, c.From
+	if c.Ended == "" {
+		d.Video, kind = &c.Video, CallReceived
+	}
+	if c.Group != "" {
+		chat = c.Group.Chat()
+	}
+	return &Event{Type: kind, Channel: channel, At: c.At, Chat: chat, Data: eventData(d)}
 }
 
 // NewOptOutEvent is the event of a contact that wants no more messages of a channel, or wants them again. The source is "contact" or "api".

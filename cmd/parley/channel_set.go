@@ -22,6 +22,7 @@ func channelSet(show printer) verb {
 			textFlag("ttl", "how long a message may wait to be sent, for example 24h"),
 			textFlag("retention", "how long message text is stored, for example 30d; 0: not at all; forever: no limit"),
 			textFlag("careful", "caps on messages a day: new_number, off, or JSON as in the API; see docs/whatsapp.md"),
+			textFlag("calls", `what happens to calls: reject, off, or JSON as in the API, such as {"reject":true,"text":"Please write."}`),
 			textFlag("opt-out", "the words with which contacts opt out, separated by commas, for example STOP; off: none"),
 			textFlag("opt-out-reply", "what a contact who opts out is sent; empty: nothing"),
 		},
@@ -40,16 +41,22 @@ func channelSet(show printer) verb {
 				}
 				t.fields.pop(flag)
 			}
-			if given("careful") {
-				var careful any = t.fields.text("careful")
-				if text := t.fields.text("careful"); strings.HasPrefix(text, "{") {
-					if err := json.Unmarshal([]byte(text), &careful); err != nil {
-						return fail(exitUsage, "--careful is not valid JSON: %w", err)
+			for flag, words := range map[string]fields{"careful": {}, "calls": {"off": "", "reject": fields{"reject": true}}} {
+				text := t.fields.text(flag)
+				t.fields.pop(flag)
+				if !given(flag) {
+					continue
+				}
+				var value any = text
+				if word, known := words[text]; known {
+					value = word
+				} else if strings.HasPrefix(text, "{") || len(words) > 0 {
+					if err := json.Unmarshal([]byte(text), &value); err != nil {
+						return fail(exitUsage, "--%s is not valid JSON: %w", flag, err)
 					}
 				}
-				settings["careful"] = careful
+				settings[flag] = value
 			}
-			t.fields.pop("careful")
 			words, reply := t.fields.pop("opt_out"), t.fields.pop("opt_out_reply")
 			switch {
 			case len(settings) > 0 || given("opt-out") || given("opt-out-reply"):

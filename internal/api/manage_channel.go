@@ -160,6 +160,12 @@ func (r *request) settings() parley.ChannelSettings {
 	} else if f.Choice("careful", false, "off", "new_number") == "new_number" {
 		settings.Careful = &parley.Careful{NewNumber: true}
 	}
+	if f, given := f.Object("calls", false); given {
+		settings.Calls = &parley.CallSettings{Reject: f.Bool("reject", false), Text: f.OptionalText("text", 1, 4096)}
+		if settings.Calls.Text != "" && !settings.Calls.Reject {
+			f.Fail("text", "is sent only to callers who are rejected: set reject to true.")
+		}
+	}
 	if f, given := f.Object("opt_out", false); given {
 		settings.OptOut = optOutSettings(f)
 	}

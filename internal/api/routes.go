@@ -140,6 +140,7 @@ func sandboxRoutes(s *server) []row {
 		{"GET /api/sandbox/phones/{number}/media/{message_id}", ofChannel, viewer, "", nothing, work{do: s.ofSandbox(s.phoneFile)}},
 		{"POST /api/sandbox/phones/{number}/send", ofChannel, support, "", body, s.onSandbox(s.sayOnce(s.sendAsPhone))},
 		{"POST /api/sandbox/phones/{number}/group", ofChannel, support, "", body, s.onSandbox(s.changeGroupAsPhone)},
+		{"POST /api/sandbox/phones/{number}/call", ofChannel, support, "", body, s.onSandbox(s.callAsPhone)},
 		{"POST /api/sandbox/phones/{number}/read", ofChannel, support, "", optionalBody, s.onSandbox(s.readAsPhone)},
 		{"POST /api/sandbox/phones/{number}/open", ofChannel, support, "", body, s.onSandbox(s.sayOnce(s.openAsPhone))},
 		{"GET /api/sandbox/faults", ofChannel, viewer, "", nothing, s.onSandbox(s.listFaults)},

@@ -88,6 +88,24 @@ func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error
 	return ok("Done by the phone", struct{}{}), err
 }
 
+type callData struct {
+	ID parley.MessageID `json:"id"` // of the call
+}
+
+// callAsPhone makes a phone call the channel, or hang up.
+func (s *server) callAsPhone(ctx context.Context, r *request) (any, error) {
+	var id parley.MessageID
+	video := r.Bool("video", false)
+	if r.Choice("action", true, "start", "end") == "end" {
+		id = parley.MessageID(r.Text("id", 1, 100))
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	id, err := s.config.Sandbox.Call(ctx, r.channel.Code, r.number(), id, video)
+	return ok("Done by the phone", callData{id}), err
+}
+
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {
 	what.ID = r.phoneMessage
 	if file := parley.MediaIn(what.Content); file != nil {

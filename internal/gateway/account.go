@@ -48,6 +48,7 @@ type account struct {
 	firstTryAt     time.Time        // when a first message may be tried, while a restriction has no known end
 	firstTry       parley.MessageID // that was tried last
 	pairing        parley.Pairing   // the latest step; zero: none lately
+	calls          map[string]bool  // the latest calls by their ids; true: ended
 }
 
 // retirement is why an account ends before its process does.

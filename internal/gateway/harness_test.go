@@ -188,6 +188,7 @@ type driver struct {
 	evidence func() network.Evidence // nil: it has none
 	types    bool                    // its sessions can show typing
 	typed    atomic.Int64            // how often they did
+	rejected atomic.Int64            // calls
 
 	mu        sync.Mutex
 	sessions  map[parley.ChannelCode]*session
@@ -289,8 +290,13 @@ type session struct {
 	given []parley.Message
 }
 
-// typist is a session that can show typing.
+// typist is a session that can show typing and reject calls.
 type typist struct{ *session }
+
+func (t typist) RejectCall(context.Context, network.PhoneCall) error {
+	t.driver.rejected.Add(1)
+	return nil
+}
 
 func (t typist) Typing(context.Context, parley.ContactID, bool) error {
 	t.driver.typed.Add(1)

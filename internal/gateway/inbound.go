@@ -39,6 +39,8 @@ func (a *account) handleEvent(ctx context.Context, e network.Event) error {
 		return a.publishVote(ctx, e)
 	case network.GroupChange:
 		return a.tx(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, parley.NewGroupEvent(a.code, e.GroupChange, e.At)) })
+	case network.PhoneCall:
+		return a.handleCall(ctx, parley.PhoneCall(e))
 	case network.Alias:
 		return a.storeAlias(ctx, e)
 	case network.Restriction:

@@ -160,6 +160,10 @@ type Ban struct{ Until time.Time }
 // replaces it.
 type Pairing parley.Pairing
 
+// PhoneCall is a call to the account, or its end. It may come again.
+type PhoneCall parley.PhoneCall
+
+func (PhoneCall) event()   {}
 func (State) event()       {}
 func (Message) event()     {}
 func (Receipt) event()     {}

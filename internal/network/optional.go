@@ -28,6 +28,11 @@ type Blocker interface {
 	SetBlocked(ctx context.Context, id parley.ContactID, blocked bool) error
 }
 
+// CallRejecter is a session that can reject calls. The sink may call it.
+type CallRejecter interface {
+	RejectCall(ctx context.Context, c PhoneCall) error
+}
+
 // Groups is a session whose network has groups; see [Info.Groups].
 type Groups interface {
 	// Groups lists the groups that the account is in, by name, and how many there are.

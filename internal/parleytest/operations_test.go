@@ -157,6 +157,8 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/contact/detail?contact_id="+ayu, "")
 	do("GET", "/api/contact/info?contact_id=99912345670@c.us", "", With("Accept", "application/json"))
 	do("GET", "/api/contact/picture?contact_id="+ayu, "")
+	call := do("POST", phone+"/call", `{"action":"start","video":true}`).Text("data.id")
+	do("POST", phone+"/call", `{"action":"end","id":"`+call+`"}`)
 	do("PUT", "/api/contact/block", `{"contact_id":"6281234567891@c.us","blocked":true}`)
 	do("POST", "/api/contact/opt-outs", `{"contact_ids":["6281234567892@c.us"]}`)
 	do("GET", "/api/contact/opt-outs", "")

@@ -328,7 +328,7 @@ func (t *Tx) mergeChats(channel, from, into int64) error {
 		{`UPDATE media_fetch SET chat = $2 WHERE channel = $3 AND chat = $1`, []any{from, into, channel}},
 		{`UPDATE alias SET chat = $2 WHERE chat = $1`, []any{from, into}},
 		{`UPDATE chat SET last_at = greatest(chat.last_at, old.last_at), known = greatest(chat.known, old.known),
-			opted_out_at = greatest(chat.opted_out_at, old.opted_out_at)
+			opted_out_at = greatest(chat.opted_out_at, old.opted_out_at), call_text_at = greatest(chat.call_text_at, old.call_text_at)
 			FROM (SELECT * FROM chat WHERE id = $1) AS old WHERE chat.id = $2`, []any{from, into}},
 		{`DELETE FROM chat WHERE id = $1`, []any{from}},
 		{`UPDATE channel SET chats = chats - 1 WHERE id = $1 AND $2 > 0 AND $3 > 0`, []any{channel, moved, had}},

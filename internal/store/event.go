@@ -18,6 +18,7 @@ var eventNumbers = []parley.EventType{
 	parley.ChannelStatusChanged, parley.ChannelPairing, parley.OTPApproved, parley.OTPFailed, parley.OTPExpired, parley.OTPPaused,
 	parley.OTPGuessing, parley.MessageMedia, parley.WebhookGap, parley.GroupChanged, parley.MessageEdited,
 	parley.ChannelRestricted, parley.MessageSentOnPhone, parley.ContactOptedOut, parley.ContactOptedIn,
+	parley.CallReceived, parley.CallEnded,
 }
 
 func eventNumber(t parley.EventType) (int64, error) {

@@ -59,3 +59,17 @@ func (r Reader) OptOuts(ctx context.Context, channel parley.ChannelCode, after p
 func (r Reader) CountOptOuts(ctx context.Context, channel parley.ChannelCode) (n int64, err error) {
 	return n, r.with(ctx).row(`SELECT count(*) FROM chat WHERE `+ofChannel+` AND opted_out_at > 0`, []any{string(channel)}, &n)
 }
+
+// SetCallText stores that a caller is sent the text of a channel, unless that happened after a time.
+func (t *Tx) SetCallText(_ context.Context, code parley.ChannelCode, contact parley.ContactID, at, after time.Time) (may bool, err error) {
+	channel, err := t.channelID(code)
+	if err != nil {
+		return false, err
+	}
+	chat, err := t.openChat(channel, contact)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.sql.Exec(`UPDATE chat SET call_text_at = $1 WHERE id = $2 AND call_text_at <= $3`, millis(at), chat, millis(after))
+	return n > 0, err
+}

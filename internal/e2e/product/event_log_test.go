@@ -198,6 +198,9 @@ func optOut(l *eventLog) {
 	l.expect(parley.MessageStatus, `"code":"opted_out"`)
 	l.Delete("/api/contact/opt-outs?contact_id=" + ayu).Expect(http.StatusOK)
 	l.expect(parley.ContactOptedIn, `"source":"api"`)
+	call := l.Post("/api/sandbox/phones/6281234567890/call", `{"action":"start"}`).Expect(http.StatusOK).Text("data.id")
+	l.Post("/api/sandbox/phones/6281234567890/call", `{"action":"end","id":"`+call+`"}`).Expect(http.StatusOK)
+	l.expect(parley.CallEnded, `"id":"`+call+`"`)
 }
 
 // restrict has the network restrict the account: other first messages wait from now on.

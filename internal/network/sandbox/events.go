@@ -27,6 +27,8 @@ type event struct {
 	Group  int64            `json:"group,omitempty"` // its row; 0: the chat of the phone with the channel
 
 	Change *parley.GroupChange `json:"change,omitempty"` // of a group
+	Video  bool                `json:"video,omitempty"`  // of a call
+	Ended  parley.CallEnd      `json:"ended,omitempty"`  // of a call; empty: it begins
 
 	Kind    parley.Kind      `json:"kind,omitempty"` // the rest of a message or an edit
 	Text    string           `json:"text,omitempty"`
@@ -53,6 +55,7 @@ const (
 	editEvent     eventType = "edit"
 	voteEvent     eventType = "vote"
 	groupEvent    eventType = "group"
+	callEvent     eventType = "call"
 )
 
 // addEvent stores an event of a phone; nil: of the channel itself. Events of a group have a queue of their own, whose number
@@ -150,6 +153,8 @@ func (e event) networkEvent() (network.Event, error) {
 		return network.Edit{From: from, Group: group, Target: e.Target, Content: content, At: e.at}, err
 	case voteEvent:
 		return network.Vote{From: from, Group: group, Poll: e.Target, Options: e.Options, At: e.at}, nil
+	case callEvent:
+		return network.PhoneCall{ID: string(e.Target), From: from, Video: e.Video, Ended: e.Ended, At: e.at}, nil
 	case groupEvent:
 		return network.GroupChange{GroupChange: *e.Change, At: e.at}, nil
 	}

@@ -101,6 +101,31 @@ func (w *world) insertMessage(tx *sqldb.Tx, p *phone, direction int64, m *Messag
 	return data, seq, err
 }
 
+// Call calls the channel as a phone and returns the id of the call, or ends the call with this id; empty: a new one begins. A blocked
+// phone calls in vain.
+func (n *Network) Call(ctx context.Context, channel parley.ChannelCode, number string, id parley.MessageID, video bool) (
+	parley.MessageID, error) {
+	w, p, err := n.actor(ctx, channel, number)
+	if err != nil {
+		return "", err
+	}
+	e := event{Type: callEvent, Target: id, Video: video, Ended: parley.CallOver}
+	if id == "" {
+		var random [9]byte
+		rand.Read(random[:]) // never fails
+		e.Target, e.Ended = MessageIDFrom(random), ""
+	}
+	if p.Blocked {
+		return e.Target, nil
+	}
+	return e.Target, w.write(ctx, "call as phone", func(tx *sqldb.Tx) (err error) {
+		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
+			return err
+		}
+		return w.addEvent(tx, p, e)
+	})
+}
+
 // React reacts to a message of the chat as a phone; an empty emoji removes the reaction.
 func (n *Network) React(ctx context.Context, channel parley.ChannelCode, number, messageID, emoji string) error {
 	w, p, target, err := n.actOn(ctx, channel, number, messageID)

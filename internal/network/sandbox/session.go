@@ -342,6 +342,9 @@ func (s *session) CheckNumber(ctx context.Context, number string) (parley.Contac
 }
 
 // SetBlocked blocks a phone: what it writes to the channel does not arrive. Groups go on.
+// RejectCall ends a call. A simulated phone only hears that nobody talks.
+func (s *session) RejectCall(context.Context, network.PhoneCall) error { return s.connected() }
+
 func (s *session) SetBlocked(ctx context.Context, id parley.ContactID, blocked bool) error {
 	if err := s.connected(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/types/events"
 
+	"parley"
 	"parley/internal/network"
 	"parley/internal/wait"
 )
@@ -67,9 +68,16 @@ func (conn *connection) dispatchEvent(evt any) bool {
 		return conn.handleGroupInfo(e)
 	// Ignored: presence.
 	case *events.Presence, *events.ChatPresence:
-	// Ignored: calls.
-	case *events.CallOffer, *events.CallAccept, *events.CallPreAccept, *events.CallTransport, *events.CallOfferNotice,
-		*events.CallRelayLatency, *events.CallTerminate, *events.CallReject, *events.UnknownCallEvent:
+	case *events.CallOffer:
+		_, video := e.Data.GetOptionalChildByTag("video")
+		return conn.handleCall(e.BasicCallMeta, parley.PhoneCall{Video: video})
+	case *events.CallOfferNotice: // of a group
+		return conn.handleCall(e.BasicCallMeta, parley.PhoneCall{Video: e.Media == "video"})
+	case *events.CallTerminate:
+		return conn.handleCall(e.BasicCallMeta, parley.PhoneCall{Ended: toCallEnd(e.Reason)})
+	// Ignored: what happens during a call.
+	case *events.CallAccept, *events.CallPreAccept, *events.CallTransport, *events.CallRelayLatency, *events.CallReject,
+		*events.UnknownCallEvent:
 	// Ignored: channels in the sense of the app, which broadcast.
 	case *events.NewsletterJoin, *events.NewsletterLeave, *events.NewsletterMuteChange, *events.NewsletterLiveUpdate:
 	default:

@@ -50,6 +50,7 @@ type session struct {
 	polls            recent[parley.MessageID, []string]
 	groups           groupInfos
 	groupSent        recent[types.MessageID, *waE2E.Message]    // for retries
+	callers          recent[string, types.JID]                  // who made the latest calls
 	otherDeviceSends recent[types.MessageID, struct{}]          // of the account's other devices: their receipts come here too
 	aliases          recent[parley.ContactID, parley.ContactID] // numbers that the network spells differently
 	uploads          waiters[*events.MediaRetry]                // files that the account's phone uploads again

@@ -59,7 +59,7 @@ export function Settings({ channel, changed }) {
 }
 
 // Settings are sent as a whole: a missing one is reset to its default. The server validates them.
-function wanted(values, { cloud, careful }) {
+function wanted(values, { cloud, careful, calls }) {
   const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text &&
     { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
   const words = toLabels(values['settings.opt_out.words']), reply = values['settings.opt_out.reply'].trim();
@@ -68,6 +68,7 @@ function wanted(values, { cloud, careful }) {
     labels: toLabels(values.labels),
     settings: { ...amount('settings.pace', 's'), ...amount('settings.ttl', 's', 3600), ...amount('settings.retention', 's'),
       ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }), ...(cloud && { cloud }),
+      ...(calls && { calls }),
       ...(values['settings.careful'] !== 'off' && { careful: values['settings.careful'] === 'own' ? careful : values['settings.careful'] }),
       ...(words.length > 0 && { opt_out: { words, ...(reply && { reply }) } }) },
   };

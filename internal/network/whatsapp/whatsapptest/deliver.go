@@ -79,7 +79,7 @@ func (s *Server) handleAck(d *device, stanza *node) {
 	defer s.mu.Unlock()
 	class, id := str(stanza, "class"), str(stanza, "id")
 	switch class {
-	case "message", "receipt", "notification":
+	case "message", "receipt", "notification", "call":
 		s.dequeue(d, class, id)
 	default:
 		s.violateLocked("ack of an unknown class %s", shape(stanza))

@@ -32,6 +32,7 @@ type Phone struct {
 	shown    int // messages of others on the phone itself
 	receipts []Receipt
 	typing   []Typing
+	rejected []string // ids of calls
 	offline  bool
 	silent   bool // does not introduce itself to new devices
 	history  []Conversation

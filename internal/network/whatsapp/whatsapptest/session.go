@@ -92,6 +92,8 @@ func (s *Server) handle(c *conn, stanza *node) {
 		s.handleAck(d, stanza)
 	case stanza.Tag == "presence":
 		s.handlePresence(d, stanza)
+	case stanza.Tag == "call":
+		s.handleCall(d, stanza)
 	case stanza.Tag == "chatstate":
 		s.handleChatState(d, stanza)
 	default:
