@@ -93,7 +93,7 @@ func (f Fallback) Tried() []ChannelCode {
 // or does not want to be reached, or if the message may have arrived.
 func (c FailureCode) FallsBack() bool {
 	switch c {
-	case Restricted, "quota", PaymentProblem, TemplateProblem, Refused, Unsupported, GaveUp:
+	case Restricted, QuotaReached, PaymentProblem, TemplateProblem, Refused, Unsupported, GaveUp:
 		return true
 	}
 	return false

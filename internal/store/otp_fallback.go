@@ -28,7 +28,7 @@ func scanFallback(row scanner) (f parley.Fallback, err error) {
 // DueFallbacks lists codes of all channels that may have to go on to their next channel, the first ones first.
 func (r Reader) DueFallbacks(ctx context.Context, until time.Time, limit int) ([]parley.Fallback, error) {
 	return list(r.with(ctx), readFallbacks+`due_at <= $1
-		AND EXISTS (SELECT 1 FROM channel WHERE channel.id = otp_fallback.channel AND `+notMoving+`)
+		AND (SELECT id FROM channel WHERE channel.id = otp_fallback.channel AND `+notMoving+`) IS NOT NULL
 		ORDER BY due_at LIMIT $2`, []any{millis(until), int64(limit)}, scanFallback)
 }
 
