@@ -50,6 +50,20 @@ var optOutTests = map[string]func(e *env){
 		isOut(contacts[2], false)
 		isOut(contacts[1], true)
 	},
+	"the text for callers is sent once in a while": func(e *env) {
+		for _, c := range []struct {
+			at   time.Duration
+			want bool
+		}{{0, true}, {59 * time.Minute, false}, {time.Hour, true}, {2*time.Hour - time.Second, false}} {
+			var may bool
+			e.tx(func(tx *store.Tx) (err error) {
+				at := start.Add(c.at)
+				may, err = tx.SetCallText(e.Context(), main, "6281200000001@c.us", at, at.Add(-time.Hour))
+				return err
+			})
+			e.same(fmt.Sprintf("after %s", c.at), may, c.want)
+		}
+	},
 	"do not hide who got a first message, and who wrote": func(e *env) {
 		for i, m := range []parley.Message{
 			{Chat: "6281200000001@c.us", FromMe: true, Status: parley.Sent},

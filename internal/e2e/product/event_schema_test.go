@@ -115,10 +115,11 @@ func TestSchemasAgree(t *testing.T) {
 		return schema["properties"].(map[string]any)["data"].(map[string]any)["properties"].(map[string]any)
 	}
 	without := map[parley.EventType][]string{ // what such a message cannot have
-		parley.MessageDeleted: {"media", "location", "contacts", "quoted", "poll"},
-		parley.PollVoted:      {"media", "location", "contacts"},
-		parley.MessageMedia:   {"location", "contacts", "poll"},
-		parley.MessageEdited:  {"location", "contacts", "poll"},
+		parley.MessageDeleted:  {"media", "location", "contacts", "quoted", "poll"},
+		parley.PollVoted:       {"media", "location", "contacts"},
+		parley.MessageMedia:    {"location", "contacts", "poll", "possible_duplicate", "copies"}, // nobody else's message is sent twice
+		parley.MessageReceived: {"possible_duplicate", "copies"},
+		parley.MessageEdited:   {"location", "contacts", "poll"},
 	}
 	for _, kind := range []parley.EventType{parley.MessageReceived, parley.MessageReaction, parley.MessageDeleted, parley.MessageEdited,
 		parley.MessageMedia, parley.PollVoted} {
