@@ -154,7 +154,7 @@ func TestServer(t *testing.T) {
 	wantValue(t, a, "data.local_url", e.URL)
 	wantValue(t, a, "data.channels", 1.0)
 	wantValue(t, a, "data.last_backup", nil)
-	wantObject(t, a, "data.retention", map[string]any{"events": "720h", "otp": "24h"})
+	wantObject(t, a, "data.retention", map[string]any{"events": "720h", "messages": "0s", "otp": "24h"})
 	wantObject(t, a, "data.log_level", map[string]any{"level": "info", "until": nil})
 	wantRecent(t, a, "data.started_at")
 	if a.Number("data.database_bytes") <= 0 || a.Number("data.data_dir_free_bytes") <= 0 {

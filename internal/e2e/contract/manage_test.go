@@ -19,7 +19,7 @@ const (
 var (
 	channelKeys = []string{"code", "name", "network", "simulated", "number", "status", "reason", "since", "enabled", "settings", "pace",
 		"created_at", "evidence",
-		"pairing", "last_inbound_at", "last_confirmed_at", "waiting", "sent_24h", "failed_24h", "faults", "labels"}
+		"paired_at", "pairing", "last_inbound_at", "last_confirmed_at", "waiting", "sent_24h", "failed_24h", "faults", "labels"}
 	tokenKeys = []string{"id", "name", "kind", "channel", "role", "created_at", "expires_at", "last_used_at", "last_used_from", "user_agent",
 		"revoked_at", "dev"}
 )

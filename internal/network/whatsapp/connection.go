@@ -34,7 +34,9 @@ type connection struct {
 
 	ctx     context.Context // of everything that whatsmeow does on it
 	cancel  context.CancelFunc
-	updates chan any // events that concern the connection, for run
+	updates chan any      // events that concern the connection, for run
+	ended   chan struct{} // closed when the socket is lost
+	endOnce sync.Once
 
 	synced         chan struct{} // holds one: the account's settings were just fetched
 	settings       settingsQueue
@@ -66,7 +68,8 @@ const updatesBuffer = 64
 const retriesAtOnce = 4
 
 func newConnection(s *session, device *store.Device) *connection {
-	conn := &connection{s: s, log: newLogger(s.d.config.Log, s.code), updates: make(chan any, updatesBuffer), synced: make(chan struct{}, 1)}
+	conn := &connection{s: s, log: newLogger(s.d.config.Log, s.code), updates: make(chan any, updatesBuffer), synced: make(chan struct{}, 1),
+		ended: make(chan struct{})}
 	conn.settings.slot = make(chan struct{}, 1)
 	conn.version = s.d.versions.get().number
 	if device.ID != nil {
@@ -132,12 +135,27 @@ func (conn *connection) connect() error {
 	}
 	timer := time.AfterFunc(dialTimeout, conn.cancel)
 	unhook := context.AfterFunc(conn.s.ctx, conn.cancel)
-	err := conn.client.ConnectContext(conn.ctx)
+	err := conn.handshake()
 	timely, open := timer.Stop(), unhook()
 	if err == nil && (!timely || !open) {
 		return fmt.Errorf("no connection in time: %w", context.DeadlineExceeded)
 	}
 	return err
+}
+
+// handshake connects, and does not wait longer than the socket lives. whatsmeow does: it waits 20 s for a response that cannot come
+// any more, and keeps a channel from stopping or from trying again. What it waits for then is nothing that it uses.
+func (conn *connection) handshake() error {
+	connected := make(chan error, 1)
+	go func() { connected <- conn.client.ConnectContext(conn.ctx) }()
+	select {
+	case err := <-connected:
+		return err
+	case <-conn.ctx.Done():
+		return conn.ctx.Err()
+	case <-conn.ended:
+		return errors.New("the connection ended during the handshake")
+	}
 }
 
 // handleEvent handles an event of whatsmeow. After false, nothing is acknowledged to the network.
@@ -180,6 +198,7 @@ const lostGrace = time.Second
 
 // lost handles the end of the socket. whatsmeow reports most ends itself, but not all.
 func (conn *connection) lost() {
+	conn.endOnce.Do(func() { close(conn.ended) })
 	conn.failWaiters()
 	time.AfterFunc(lostGrace, func() { conn.post(&events.Disconnected{}) })
 }

@@ -89,6 +89,26 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
+// TestCloseDuringHandshake closes a session whose server says nothing: it does not wait until whatsmeow gives up, after 20 s.
+func TestCloseDuringHandshake(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	must(t, s.Close())
+	w.Mute()
+	s, _ = w.start()
+	for w.Muted() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		must(t, err)
+	case <-time.After(15 * time.Second):
+		t.Error("it waits for a response")
+	}
+}
+
 // TestUnreachableAtStart starts a channel while the network is away: it waits, and works when it is back.
 func TestUnreachableAtStart(t *testing.T) {
 	w := newWorld(t)
@@ -402,7 +422,8 @@ func TestDeadConnectionIsPinged(t *testing.T) {
 	s, _ := w.paired()
 	w.driver.silenceLimit, w.driver.pingTimeout = 20*time.Millisecond, 200*time.Millisecond
 	live := s.current.Load()
-	watched := &connection{s: live.s, client: live.client, updates: make(chan any, updatesBuffer)} // whose news only we read
+	watched := &connection{s: live.s, client: live.client, updates: make(chan any, updatesBuffer),
+		ended: make(chan struct{})} // whose news only we read
 	watched.ctx, watched.cancel = context.WithCancel(t.Context())
 	watched.handlerCtx, watched.cancelHandlers = context.WithCancel(watched.ctx)
 	t.Cleanup(watched.background.Wait)

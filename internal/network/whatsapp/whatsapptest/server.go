@@ -51,6 +51,8 @@ type Server struct {
 	closed        bool
 	refuse        int    // HTTP status for new connections; 0: welcome
 	leastVersion  uint32 // of clients; older ones are refused with 405
+	mute          bool   // takes connections, and says nothing
+	muted         int    // connections that hear nothing
 	webVersion    uint32 // that the page of WhatsApp Web names
 	versionsAsked int
 	serial        uint64
@@ -155,6 +157,29 @@ func (s *Server) Refuse(status int) {
 	s.refuse = status
 }
 
+// Mute takes connections and never responds to them.
+func (s *Server) Mute() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = true
+}
+
+// Muted counts the connections that were made since.
+func (s *Server) Muted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.muted
+}
+
+func (s *Server) isMute() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mute {
+		s.muted++
+	}
+	return s.mute
+}
+
 // RequireVersion refuses clients whose version has a lower last number. The page of WhatsApp Web names current.
 func (s *Server) RequireVersion(least, current uint32) {
 	s.mu.Lock()
@@ -215,6 +240,12 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 	c := newConn(s.ctx, ws)
 	c.mangle = s.mangle
 	defer c.cancel()
+	if s.isMute() {
+		for err == nil {
+			_, err = c.bytes(1)
+		}
+		return
+	}
 	if c.handshake(s.cert) != nil {
 		return
 	}
