@@ -44,10 +44,10 @@ type Channel struct {
 	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it holds
 	Restricted      bool               `json:"restricted,omitzero"`
 	RestrictedUntil Time               `json:"restricted_until,omitzero"`
-	PairedAt        Time               `json:"paired_at,omitzero"` // when its account was first seen
-	Today           *CarefulUse        `json:"today,omitempty"`    // of a careful channel
-	Evidence        *Evidence          `json:"evidence"`           // null: not running, or not provided by the network
-	Pairing         *Pairing           `json:"pairing"`            // null: not paired lately
+	PairedAt        Time               `json:"paired_at"`       // when its account was first seen; null: not yet
+	Today           *CarefulUse        `json:"today,omitempty"` // of a careful channel
+	Evidence        *Evidence          `json:"evidence"`        // null: not running, or not provided by the network
+	Pairing         *Pairing           `json:"pairing"`         // null: not paired lately
 
 	LastInboundAt   Time  `json:"last_inbound_at"`   // null: nothing in the counted period
 	LastConfirmedAt Time  `json:"last_confirmed_at"` // null: likewise
