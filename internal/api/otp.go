@@ -172,7 +172,7 @@ func (s *server) issueCode(ctx context.Context, r *request, order otp.CodeReques
 	if _, err := s.config.Gateway.Send(ctx, code.Channel, drafts, options); err != nil {
 		return response{}, fullQueue(wasDeleted(code.Channel, err))
 	}
-	if order.First > 0 {
+	if len(order.Channels) > 0 {
 		s.config.Gateway.ContinueCodes()
 	}
 	r.accepted = true

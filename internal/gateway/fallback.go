@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/cluster"
 	"parley/internal/otp"
 	"parley/internal/store"
 	"parley/internal/wait"
@@ -18,7 +19,8 @@ import (
 // (parley.Fallback), so that a restart or another node continues it. The node that serves the current channel decides.
 
 const (
-	fallbackCheck  = time.Second // another node may have made the turn of a channel of this one begin
+	fallbackCheck  = time.Second // while a code may go on: the clock of a sandbox channel may be moved, another node may end a turn
+	fallbackRest   = time.Minute // else; whoever adds one says so
 	fallbackBatch  = 5_000
 	fallbackAtOnce = 16
 )
@@ -27,26 +29,32 @@ const (
 func (g *Gateway) ContinueCodes() { wait.Notify(g.codesNow) }
 
 func (g *Gateway) runFallbacks(ctx context.Context) {
-	ticker := time.NewTicker(fallbackCheck)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		case <-g.codesNow:
 		}
-		if err := g.continueCodes(ctx); err != nil && ctx.Err() == nil {
+		some, err := g.continueCodes(ctx)
+		if err != nil && ctx.Err() == nil {
 			g.config.Log.Error("continue one-time codes on other channels", "error", err)
 		}
+		next := fallbackCheck
+		if _, alone := g.config.Cluster.(cluster.Single); alone && !some && err == nil {
+			next = fallbackRest
+		}
+		timer.Reset(next)
 	}
 }
 
-// continueCodes continues the codes that are due on channels of this process.
-func (g *Gateway) continueCodes(ctx context.Context) error {
+// continueCodes continues the codes that are due on channels of this process. It reports whether some may still go on.
+func (g *Gateway) continueCodes(ctx context.Context) (some bool, err error) {
 	due, err := g.config.Store.DueFallbacks(ctx, g.Clock().Add(g.List().MaxAhead), fallbackBatch)
 	if err != nil {
-		return err
+		return true, err
 	}
 	var group sync.WaitGroup
 	free := make(chan struct{}, fallbackAtOnce)
@@ -62,7 +70,10 @@ func (g *Gateway) continueCodes(ctx context.Context) error {
 		})
 	}
 	group.Wait()
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return true, err
+	}
+	return g.config.Store.HasFallbacks(ctx)
 }
 
 // hopAccount returns the account of a channel that may carry a code; nil: the channel was deleted. serves is false if another node

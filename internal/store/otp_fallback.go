@@ -32,6 +32,13 @@ func (r Reader) DueFallbacks(ctx context.Context, until time.Time, limit int) ([
 		ORDER BY due_at LIMIT $2`, []any{millis(until), int64(limit)}, scanFallback)
 }
 
+// HasFallbacks reports whether a code may go on to another channel.
+func (r Reader) HasFallbacks(ctx context.Context) (some bool, err error) {
+	var due int64
+	err = r.with(ctx).row(`SELECT coalesce(min(due_at), 0) FROM otp_fallback WHERE due_at IS NOT NULL`, nil, &due)
+	return due > 0, err
+}
+
 // Fallback reads how a code goes from channel to channel, for a change: two nodes do not change it at once.
 func (t *Tx) Fallback(_ context.Context, id parley.OTPID) (parley.Fallback, error) {
 	query := readFallbacks + `id = $1`

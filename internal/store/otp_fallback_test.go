@@ -58,6 +58,13 @@ var fallbackTests = map[string]func(*env){
 			}
 			return ids
 		}
+		some := func(want bool) {
+			e.Helper()
+			got, err := e.store.HasFallbacks(e.Context())
+			e.must(err)
+			e.same("some may go on", got, want)
+		}
+		some(true)
 		e.same("due", due(start.Add(time.Second), 10), []parley.OTPID{"otc_2", "otc_1"})
 		e.same("limited", due(start.Add(time.Second), 1), []parley.OTPID{"otc_2"})
 		e.same("as it was stored", e.fallback("otc_1"), first)
@@ -76,6 +83,7 @@ var fallbackTests = map[string]func(*env){
 			return err
 		})
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.Fallback(e.Context(), "otc_3")) })
+		some(false)
 	},
 
 	"a failed copy goes on or is published": func(e *env) {

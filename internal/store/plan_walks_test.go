@@ -139,6 +139,7 @@ var walks = []struct {
 	{"otp_stranger", "count(*), coalesce(sum(approved), 0)", "codes to strangers in one window; a limit keeps them few", ""},
 	{"otp_code", "created_at > $2", future, ""},
 	{"otp_link", "created_at > $2", future, ""},
+	{"otp_fallback", "SELECT coalesce(min(due_at), 0)", anEnd, ""},
 	{"otp_fallback", "due_at > $2", future, ""},
 	{"otp_fallback", "ORDER BY due_at LIMIT $2", limited, ""},
 	{"otp_link", "UPDATE otp_link SET ended_at = $2", future, ""},
