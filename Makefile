@@ -25,7 +25,7 @@ $(error Go is not installed. Install Go 1.26 or later: https://go.dev/dl)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: whatsmeow-diff help run build test check extra race race-all kills postgres clients browser screenshots bench torture cover release clean \
+.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients browser screenshots bench torture cover release clean \
 	deploy-check deps fmt static tidy generated
 
 help: ## List the targets
@@ -77,10 +77,12 @@ race-all: test-deps ## Run the tests of every package under the race detector
 	$(if $(CC_FOUND),$(RACE) -skip '$(CALM)' $(PACKAGES),$(NO_CC))
 
 # How long each fuzz target runs.
-FUZZ ?= 5s
+FUZZ ?= 30s
 kills: test-deps ## Run the tests that kill the server and the random ones, in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
 		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
+
+fuzz: ## Fuzz what strangers can send, for FUZZ each; the compiler instruments everything first, for minutes
 	for target in FuzzParse FuzzVerify; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) ./internal/network/cloud || exit 1; done
 
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once: these wait more than they work.

@@ -20,7 +20,7 @@ import (
 
 const (
 	fallbackCheck  = time.Second // while a code may go on: the clock of a sandbox channel may be moved, another node may end a turn
-	fallbackRest   = time.Minute // else; whoever adds one says so
+	fallbackRest   = time.Minute // else; what adds one says so
 	fallbackBatch  = 5_000
 	fallbackAtOnce = 16
 )
