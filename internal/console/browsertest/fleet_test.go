@@ -90,7 +90,7 @@ func TestPickerByKeyboard(t *testing.T) {
 		before := eval[float64](p, `document.querySelector('.picker').getBoundingClientRect().width`)
 		p.focus(p.find("combobox", "Channel"))
 		p.press(kb.ArrowDown)
-		p.see("61 channels match. Type more to narrow.")
+		p.see("61 channels match. Type more to narrow it down.")
 		p.accessible()
 		p.fits("the open picker")
 		p.typed("ng-c4")

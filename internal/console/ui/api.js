@@ -1,5 +1,4 @@
-// Requests to the server, with the cookie of the session. Same endpoints as a customer's program uses, under
-// another address.
+// Requests to the server, with the cookie of the session: the endpoints that programs use.
 import { signal, useState, useEffect, useRef } from './view.js';
 import { go, route } from './router.js';
 import { useEvents, generation } from './live.js';

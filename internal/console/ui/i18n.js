@@ -18,7 +18,7 @@ function load(language) {
   return pending.get(language);
 }
 
-/** Resolves when the texts of the reader's language are loaded. */
+/** Resolves when the reader's texts are loaded. */
 export const textsReady = () => load(lang.peek());
 textsReady().catch(() => {});
 

@@ -1,4 +1,4 @@
-// The keyboard: what each key does on this page, and the list that "?" shows.
+// The keyboard: what each key does here, and the list that "?" shows.
 import { signal, useEffect, useLayoutEffect, useRef } from './view.js';
 import { shortcuts, hasRole } from './state.js';
 

@@ -1,6 +1,5 @@
 // The table of pages: address, file, icon, and the key after "g" that goes there. A page of a cluster is offered
-// only by its nodes, and one that is apart not to support, which answers customers. Imports are written out, so that
-// a check of the sources sees a page that is missing.
+// only by its nodes, and one that is apart not to support. Imports are written out for the check of the sources.
 export const pages = [
   { name: 'overview', path: '/', load: () => import('./pages/overview.js'), icon: 'overview', key: 'o', rail: true },
   { name: 'channels', path: '/channels', load: () => import('./pages/channels.js'), icon: 'channels', key: 'c', rail: true },

@@ -106,7 +106,7 @@ export const server = signal(null);
 /** What the server says of a network, by its name: {title, simulated, pairing, kinds, …}; undefined until it is known. */
 export const networkBy = (name) => server.value?.networks.find((network) => network.name === name);
 
-/** Whether a route is offered: pages of a cluster only where the server is a node of one, and to support what support needs. */
+/** Whether a route is offered here, and to this role. */
 export const isOffered = (entry) => (!entry.cluster || server.value?.cluster === true) && !(entry.apart && role.value === 'support');
 
 export function startState() {

@@ -201,7 +201,10 @@ function useTarget(box, list, message) {
     if (!message || !there || shown.current === message) return;
     shown.current = message;
     box.leave();
-    box.show(box.ref.current.querySelector('.bubble.marked'));
+    const list = box.ref.current;
+    const one = list.querySelector('.bubble.marked')?.getBoundingClientRect();
+    const room = list.getBoundingClientRect(); // only the list scrolls, not the page around it
+    if (one) list.scrollTop += one.top - room.top - Math.max(0, (room.height - one.height) / 2);
   }, [message, there]);
 }
 

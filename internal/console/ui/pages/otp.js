@@ -1,4 +1,4 @@
-// One-time passwords from start to end: what the backend asks, what the phone shows, what the login page does with it.
+// One-time passwords from start to end.
 import { html, lazy, useState, useEffect, useRef } from '../view.js';
 import { api } from '../api.js';
 import { href, setQuery, query } from '../router.js';

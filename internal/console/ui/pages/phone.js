@@ -134,7 +134,6 @@ function Chats({ phones, digits, onPick }) {
   if (load.error && !load.data) return html`<${Failed} load=${load} />`;
   if (!load.data) return html`<${Loading} rows=${3} />`;
   const said = load.data.flat().sort((a, b) => (a.timestamp < b.timestamp ? 1 : -1));
-  // A phone that talks with some has no need for a list of all others: the picker above finds them.
   const silent = said.length ? [] : phones.shown;
   return html`<ul class="chats" aria-label=${t('chats')}>
     ${said.map((chat) => html`<li key=${chat.channel}><button type="button" onClick=${() => onPick({ to: chat.channel })}>

@@ -65,11 +65,11 @@ function Endpoints({ load, rows }) {
       const [last, waiting, { data: { total } }] = await Promise.all([ask(id, { limit: 20 }),
         ask(id, { state: 'waiting', limit: failing ? 20 : 1, order: 'oldest' }),
         api.get('/manage/stats', { query: { webhook: id, span: '24h' } })]);
-      const { attempts: all, failed } = total.webhooks;
-      if (all > failed) tick('webhook');
+      const { delivered: good, failed_attempts: failed } = total.webhooks;
+      if (good) tick('webhook');
       const tried = [last, waiting].flatMap((page) => page.data).filter((one) => one.tried_at)
         .sort((a, b) => Date.parse(b.tried_at) - Date.parse(a.tried_at));
-      return [id, { last: tried[0] || last.data[0], good: all - failed, all, waiting: waiting.meta.total,
+      return [id, { last: tried[0] || last.data[0], good, all: good + failed, waiting: waiting.meta.total,
         oldest: waiting.data[0]?.created_at }];
     }));
     return new Map(found);

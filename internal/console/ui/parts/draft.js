@@ -15,8 +15,3 @@ export function chatDraft(chat) {
   };
   return { get, put };
 }
-
-/** Who signs out leaves nothing to the next person. */
-export function dropDrafts() {
-  for (const key of Object.keys(sessionStorage)) if (key.startsWith(prefix)) sessionStorage.removeItem(key);
-}

@@ -33,10 +33,7 @@ export function useHold() {
   };
 }
 
-/**
- * For a list that is loaded again and again, always the same as long as about is: [the rows to show, how many new ones
- * wait, a function that shows them].
- */
+/** For a list that is loaded again and again: [the rows to show, how many new ones wait, a function that shows them]. */
 export function useHeldRows(rows, key, held, about) {
   const shown = useRef({});
   const [turn, setTurn] = useState(0);

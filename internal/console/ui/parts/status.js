@@ -29,7 +29,7 @@ export function Tick({ status, at, word = true }) {
   </span>`;
 }
 
-/** Why a message failed: in the reader's words where its code says all, else in those of the network. */
+/** Why a message failed: by its code, or in the words of the network. */
 export const whyFailed = ({ code = 'refused', message } = {}) => (message && (code === 'refused' || !why.has(`why.${code}`)) ? message
   : why(`why.${code}`));
 

@@ -18,7 +18,7 @@ const spare = 12; // rows drawn above and below what is seen
  * drawer: that of useDrawer, which then goes through the rows as they are shown. sort: {id, desc} to begin with.
  * selection: a signal of a Set of keys.
  * pure: cells depend on nothing but their row and signals, so rows that did not change are not drawn again.
- * flowing: new rows come on top all the time. Each place in the list is then an element of its own, so that nothing moves.
+ * flowing: new rows come all the time. Each place in the list is an element of its own, so that nothing moves.
  * onSort(order): rows come sorted by sort, and this asks for another order; columns that can be sorted have sort: true.
  */
 export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer, current = drawer?.id, sort, onSort, selection, load, empty,

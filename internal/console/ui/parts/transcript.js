@@ -24,17 +24,15 @@ export function useFollow(types, isAbout, reload) {
   });
 }
 
-// The first message in view: where it is on the screen is where it stays when others come or go above it.
+const top = (element) => element.getBoundingClientRect().top;
+
+// The first message in view stays where it is on the screen when others come or go above it.
 function inView(box) {
-  const { top } = box.getBoundingClientRect();
-  const one = [...box.querySelectorAll('.bubble')].find((bubble) => bubble.getBoundingClientRect().bottom > top);
-  return one && { one, at: one.getBoundingClientRect().top };
+  const one = [...box.querySelectorAll('.bubble')].find((bubble) => bubble.getBoundingClientRect().bottom > top(box));
+  return one && { one, at: top(one) };
 }
 
-/**
- * Keeps the newest message in view if the reader is at the bottom, else what is in view. data.data are the messages, newest first.
- * isEnd: the newest of them is the newest that there is.
- */
+/** Keeps the newest message in view, or what the reader looks at. data.data: newest first. isEnd: there is none after them. */
 export function useBottom(data, isEnd = true) {
   const ref = useRef();
   const [missed, setMissed] = useState(0);
@@ -46,7 +44,7 @@ export function useBottom(data, isEnd = true) {
     const fresh = state.last ? list.findIndex((m) => m.id === state.last) : 0;
     const { one, at } = state.seen || {};
     if (state.stuck) toBottom();
-    else if (one?.isConnected) box.scrollTop += one.getBoundingClientRect().top - at;
+    else if (one?.isConnected) box.scrollTop += top(one) - at;
     if (!state.stuck && isEnd && fresh > 0) setMissed((was) => was + fresh);
     Object.assign(state, { last: isEnd ? list[0]?.id || '' : '', seen: inView(box) });
   }, [data]);
@@ -60,15 +58,8 @@ export function useBottom(data, isEnd = true) {
     ref, missed, toBottom,
     follow() { state.stuck = true; },
     leave() { state.stuck = false; },
-    /** Shows a message in the middle. The page around the list does not move. */
-    show(one) {
-      if (!one) return;
-      const [outer, its] = [ref.current.getBoundingClientRect(), one.getBoundingClientRect()];
-      ref.current.scrollTop += its.top - outer.top - Math.max(0, (outer.height - its.height) / 2);
-      state.seen = inView(ref.current);
-    },
     onScroll() {
-      if (!ref.current) return; // the last one may come after the list is gone
+      if (!ref.current) return; // the list is gone
       const { scrollHeight, scrollTop, clientHeight } = ref.current;
       state.stuck = isEnd && scrollHeight - scrollTop - clientHeight < 40;
       state.seen = inView(ref.current);

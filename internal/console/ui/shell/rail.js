@@ -9,7 +9,6 @@ import { texts } from '../i18n.js';
 
 const t = texts('core');
 
-// Support begins with its conversations.
 const isFirst = (entry) => role.value === 'support' && entry.name === 'conversations';
 const main = () => routes.value.filter((entry) => entry.rail && isOffered(entry)).sort((a, b) => isFirst(b) - isFirst(a));
 export const address = (entry) => href(entry.path.replace(/\/:.*/, '') || '/');

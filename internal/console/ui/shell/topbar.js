@@ -11,7 +11,6 @@ import { Icon } from '../parts/icon.js';
 import { IconButton, Button, copyText } from '../parts/button.js';
 import { Note } from '../parts/card.js';
 import { ChannelPicker } from '../parts/channel_picker.js';
-import { dropDrafts } from '../parts/draft.js';
 import { keyName, useKeys } from '../keys.js';
 
 const t = texts('core');
@@ -117,6 +116,6 @@ function Account() {
 
 export async function signOut() {
   await fetch('/console/session', { method: 'DELETE' });
-  dropDrafts();
+  sessionStorage.clear(); // drafts are nothing for the next person
   location.assign('/console/login');
 }
