@@ -74,7 +74,11 @@ func openPostgres(o Options) (writeEngine, engine, error) {
 		return nil, nil, connectError(err)
 	}
 	if o.Schema != "" {
-		if _, err := write.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{configSchema(config)}.Sanitize()); err != nil {
+		_, err := write.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{configSchema(config)}.Sanitize())
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == uniqueViolation {
+			err = nil // another node made it at the same moment
+		}
+		if err != nil {
 			write.close()
 			return nil, nil, err
 		}
@@ -88,6 +92,9 @@ func openPostgres(o Options) (writeEngine, engine, error) {
 	}
 	return write, postgresReader{pool, context.Background()}, nil
 }
+
+// uniqueViolation is what PostgreSQL reports also where IF NOT EXISTS loses a race.
+const uniqueViolation = "23505"
 
 // postgresConfig reads an address.
 func postgresConfig(o Options) (*pgxpool.Config, error) {

@@ -54,6 +54,25 @@ func TestPostgres(t *testing.T) {
 			t.Errorf("the second has %q", got)
 		}
 	})
+	t.Run("nodes that start at once make one schema", func(t *testing.T) {
+		for range 5 {
+			address := server.Schema(t)
+			errs := make([]error, 8)
+			var group sync.WaitGroup
+			for i := range errs {
+				group.Go(func() {
+					db, err := Open(t.Context(), Options{Path: address, Schema: "together", Migrations: postgresThings})
+					if errs[i] = err; err == nil {
+						errs[i] = db.Close()
+					}
+				})
+			}
+			group.Wait()
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 	t.Run("a wrong address is refused without its password", func(t *testing.T) {
 		for _, address := range []string{"postgres://parley:hunter2@127.0.0.1:1/none", "postgres://parley:hunter2@127.0.0.1:port/x"} {
 			_, err := Open(t.Context(), Options{Path: address, Migrations: postgresThings})
