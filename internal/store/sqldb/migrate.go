@@ -40,7 +40,7 @@ func listMigrations(migrations fs.FS, database string) ([]migration, error) {
 	return all, nil
 }
 
-// migrate applies the missing migrations, each in its own transaction. The first one makes the tables of a new database. A crash
+// migrate applies the missing migrations, each in its own transaction. A new database, which nobody uses yet, gets all in one. A crash
 // leaves the database at a whole version.
 func migrate(ctx context.Context, c *Conn, o Options) error {
 	unlock, err := c.write.lockMigrations(ctx)
@@ -65,6 +65,9 @@ func migrate(ctx context.Context, c *Conn, o Options) error {
 	if n := len(all); n > 0 && at > all[n-1].version {
 		return refuseNewer(c, at, all[n-1].version)
 	}
+	if at == 0 {
+		return inTransaction(c, func() error { return applyAll(c, o.Migrations, all) })
+	}
 	for _, m := range all {
 		if m.version <= at {
 			continue
@@ -73,9 +76,7 @@ func migrate(ctx context.Context, c *Conn, o Options) error {
 		if err != nil {
 			return err
 		}
-		if at > 0 {
-			progress(ctx, "Changing the tables: "+m.name)
-		}
+		progress(ctx, "Changing the tables: "+m.name)
 		err = apply(ctx, c, m.version, string(text))
 		for ; isLockTimeout(err) && ctx.Err() == nil; err = apply(ctx, c, m.version, string(text)) {
 			c.broken = nil
@@ -185,18 +186,35 @@ func apply(ctx context.Context, c *Conn, version int, text string) error {
 		}
 		text = ""
 	}
-	return inTransaction(c, func() error {
-		var applied int // another process may have applied it meanwhile
-		err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &applied)
-		if err != nil || applied > 0 {
-			return err
-		}
-		if err := c.write.script(text); err != nil {
-			return err
-		}
-		_, err = c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version)
+	return inTransaction(c, func() error { return applyOnce(c, version, text) })
+}
+
+// applyOnce applies a migration, unless another process applied it meanwhile.
+func applyOnce(c *Conn, version int, text string) error {
+	var applied int
+	err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &applied)
+	if err != nil || applied > 0 {
 		return err
-	})
+	}
+	if err := c.write.script(text); err != nil {
+		return err
+	}
+	_, err = c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version)
+	return err
+}
+
+// applyAll applies all migrations to a new database.
+func applyAll(c *Conn, migrations fs.FS, all []migration) error {
+	for _, m := range all {
+		text, err := fs.ReadFile(migrations, m.name)
+		if err == nil {
+			err = applyOnce(c, m.version, string(text))
+		}
+		if err != nil {
+			return fmt.Errorf("migration %s: %w", m.name, err)
+		}
+	}
+	return nil
 }
 
 func inTransaction(c *Conn, do func() error) (err error) {
