@@ -1,9 +1,11 @@
 # All tasks of this repository. `make` alone lists them.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 RELEASE     := $(shell sed -n 's/^const release = "\(.*\)"/\1/p' cmd/parley/version.go)
 VERSION     := $(if $(filter v$(RELEASE),$(shell git describe --tags --exact-match --dirty 2>/dev/null)),$(RELEASE),$(RELEASE)-dev)
-TARGETS     := linux/amd64 linux/arm64 darwin/arm64
+TARGETS     := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 # The race detector needs a C compiler. Without one its tests are skipped, with a message.
 CC_FOUND = $(shell command -v gcc || command -v clang || command -v cc)
@@ -25,7 +27,7 @@ $(error Go is not installed. Install Go 1.26 or later: https://go.dev/dl)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients browser screenshots bench torture cover release clean \
+.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients browser screenshots bench torture cover release vulns clean \
 	deploy-check deps fmt static tidy generated
 
 help: ## List the targets
@@ -127,17 +129,27 @@ deploy-check: deploy-deps ## Try the images, manifests, units, proxy and alerts 
 whatsmeow-diff: ## Print what changed in the functions of whatsmeow that we replace: OLD=v… NEW=v…
 	@go run ./internal/tools/whatsmeowdiff $(or $(OLD),$(shell go list -m -f '{{.Version}}' go.mau.fi/whatsmeow)) $(NEW)
 
-release: ## Build the binaries of a release into dist, with checksums
+# What dist has afterwards is everything that a release page needs. The commit is part of the programs, so it must be known.
+release: ## Build a release into dist: programs, images, an SBOM, checksums and release notes
 	@[ -z "$$(git status --porcelain)" ] || { echo "make: the working tree has changes. Commit them first."; exit 1; }
 	@grep -q '^## $(RELEASE) - ' CHANGELOG.md || { echo "make: CHANGELOG.md has no section for $(RELEASE)."; exit 1; }
 	rm -rf dist && mkdir dist
 	@set -e; for target in $(TARGETS); do \
 		file=dist/parley-$(RELEASE)-$$(echo $$target | tr / -); echo $$file; \
 		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} \
-			go build -trimpath -ldflags '-s -w -X main.version=$(RELEASE)' -o $$file ./cmd/parley; \
+			go build -buildvcs=true -trimpath -ldflags '-s -w -X main.version=$(RELEASE)' -o $$file ./cmd/parley; \
 	done
+	@set -e; for arch in amd64 arm64; do \
+		file=dist/parley-$(RELEASE)-image-$$arch.tar.gz; echo $$file; \
+		go run ./internal/tools/image -tag parley:$(RELEASE) -o $$file dist/parley-$(RELEASE)-linux-$$arch; \
+	done
+	go run $(CYCLONEDX) bin -json -licenses -version v$(RELEASE) -output dist/parley-$(RELEASE).cdx.json dist/parley-$(RELEASE)-linux-amd64
+	sed -n '/^## $(RELEASE) - /,/^## /{/^## /!p;}' CHANGELOG.md > dist/RELEASE_NOTES.md
 	cd dist && sha256sum parley-* > SHA256SUMS
 	@echo "Tag it with: git tag -a v$(RELEASE) -m 'Parley $(RELEASE)'"
+
+vulns: ## Look for known vulnerabilities in what the programs contain; needs the Internet
+	go run $(GOVULNCHECK) ./...
 
 clean: ## Remove what was built
 	rm -rf bin dist cover.out

@@ -2,6 +2,8 @@ module parley
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	code.dny.dev/ssrf v0.3.0
 	github.com/BurntSushi/toml v1.6.0
@@ -30,6 +32,7 @@ require (
 	go.mau.fi/libsignal v0.2.2
 	go.mau.fi/whatsmeow v0.0.0-20260821141805-33cfac511629
 	golang.org/x/crypto v0.58.0
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261020153306-9f2b28d4331a
 	golang.org/x/image v0.47.0
 	golang.org/x/net v0.62.0
 	golang.org/x/sys v0.49.0

@@ -70,7 +70,8 @@ var arrows = map[string][]string{
 	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb", "internal/wait"},
 	"internal/network/cloud":             {".", "internal/network", "internal/safehttp", "internal/store", "internal/wait"},
 
-	// Tools: third-party files in the tree, and running tests.
+	// Tools: third-party files in the tree, running tests, and releases.
+	"internal/tools/image":         {},
 	"internal/tools/vendorjs":      {},
 	"internal/tools/whatsmeowdiff": {},
 	"internal/tools/runtests":      {},

@@ -2,6 +2,8 @@ module parley/deploy/check
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/compose-spec/compose-go/v2 v2.16.2
 	k8s.io/api v0.36.6

@@ -165,9 +165,26 @@ func TestImages(t *testing.T) {
 			}
 			if target == "parley" {
 				b.from(image).serveAsInKubernetes(cfg)
+				b.checkArchive(c.mount)
 			}
 		})
 	}
+}
+
+// checkArchive makes the image that make release makes, of the program of another image, and runs a server in it.
+func (b *builder) checkArchive(mount string) {
+	t := b.t
+	t.Helper()
+	archive := filepath.Join(t.TempDir(), "image.tar.gz")
+	run(t, "go", "-C", root, "run", "./internal/tools/image", "-tag", "parley:archived", "-o", archive,
+		filepath.Join(mount, "usr/local/bin/parley"))
+	b.run("pull", "docker-archive:"+archive)
+	image := "docker.io/library/parley:archived"
+	cfg := b.config(image)
+	checkConfig(t, cfg)
+	c := b.from(image)
+	checkFiles(t, c.mount)
+	c.serve(cfg, false)
 }
 
 func checkConfig(t *testing.T, cfg config) {

@@ -19,7 +19,9 @@ var (
 func TestVersions(t *testing.T) {
 	want := release(t)
 	texts := files(t)
-	texts["docs/deploy.md"] = read(t, root, "docs/deploy.md")
+	for _, page := range []string{"README.md", "docs/deploy.md", "docs/install.md"} {
+		texts[page] = read(t, root, page)
+	}
 	for name, text := range texts {
 		if strings.Contains(text, ":latest") {
 			t.Errorf("%s names the version latest", name)
@@ -40,10 +42,10 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestSameGo compares the Go of the image with that of go.mod.
+// TestSameGo compares the Go of the image with that of go.mod, to the patch: both must have the same fixes.
 func TestSameGo(t *testing.T) {
-	mod := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, root, "go.mod"))
-	image := regexp.MustCompile(`golang:(\d+\.\d+)\.\d+-`).FindStringSubmatch(read(t, deploy, "Dockerfile"))
+	mod := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindStringSubmatch(read(t, root, "go.mod"))
+	image := regexp.MustCompile(`golang:([\d.]+)-`).FindStringSubmatch(read(t, deploy, "Dockerfile"))
 	if mod == nil || image == nil || mod[1] != image[1] {
 		t.Errorf("go.mod has Go %q, the Dockerfile %q", mod, image)
 	}

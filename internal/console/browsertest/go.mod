@@ -2,6 +2,8 @@ module parley/internal/console/browsertest
 
 go 1.26.0
 
+toolchain go1.26.8
+
 replace parley => ../../..
 
 require (

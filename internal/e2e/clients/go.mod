@@ -2,6 +2,8 @@ module parley/internal/e2e/clients
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require github.com/oapi-codegen/runtime v1.8.0
 
 require (
