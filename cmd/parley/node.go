@@ -35,7 +35,7 @@ a node, so the list is empty.`,
 Without an ID, this is the node of this data directory. A node also does this by itself on SIGTERM. The
 last node that serves channels cannot be drained.`,
 			example: `  parley node drain 7
-  parley node list --json | jq -r '.[] | select(.version == "0.2.0") | .id' | xargs -n1 parley node drain`,
+  parley node list --json | jq -r '.[] | select(.version == "1.0.0") | .id' | xargs -n1 parley node drain`,
 			call: "POST nodes/*/drain", hint: "Node * hands its channels over. See how far it is with: parley node list",
 			print: one(func(*cli, *wire.Node) string { return "" }),
 			run: func(ctx context.Context, t *task) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // release is the version that this source becomes. make release reads it here and wants a section of the CHANGELOG for it.
-const release = "0.3.0"
+const release = "1.0.0"
 
 // version is what the program calls itself. The linker removes the suffix from a release.
 var version = release + "-dev"

@@ -30,13 +30,13 @@ func (n *nodes) Drain(_ context.Context, id int64) (bool, error) {
 func TestManageNodes(t *testing.T) {
 	joined := time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC)
 	of := &nodes{Membership: cluster.Single{}, all: []cluster.Node{
-		{ID: 7, URL: "http://10.0.0.11:7276", Version: "0.3.0", Self: true, Shards: 64, StartedAt: joined, ExpiresAt: joined.Add(time.Minute)},
-		{ID: 9, URL: "http://10.0.0.12:7276", Version: "0.3.0", Shards: 64, StartedAt: joined, ExpiresAt: joined.Add(time.Minute)},
+		{ID: 7, URL: "http://10.0.0.11:7276", Version: "1.0.0", Self: true, Shards: 64, StartedAt: joined, ExpiresAt: joined.Add(time.Minute)},
+		{ID: 9, URL: "http://10.0.0.12:7276", Version: "1.0.0", Shards: 64, StartedAt: joined, ExpiresAt: joined.Add(time.Minute)},
 	}}
 	e := newEnv(t, func(c *Config) { c.Cluster = of })
 	list := e.call("GET", "/api/manage/nodes", e.admin, nil)
 	list.want(t, 200)
-	const first = `{"id":"7","url":"http://10.0.0.11:7276","version":"0.3.0","state":"serving","self":true,"shards":64,` +
+	const first = `{"id":"7","url":"http://10.0.0.11:7276","version":"1.0.0","state":"serving","self":true,"shards":64,` +
 		`"started_at":"2026-11-16T09:00:00.000Z","renewed_at":"2026-11-16T09:00:54.000Z","expires_at":"2026-11-16T09:01:00.000Z"}`
 	if !strings.Contains(list.text, first) {
 		t.Errorf("list: %s", list.text)

@@ -68,7 +68,7 @@ var screens = []screen{
 // of all: nothing breaks, everybody can use it, nothing is wider than the screen.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
-	version := func(c *app.Config) { c.Version = "0.3.0" } // the pictures show it
+	version := func(c *app.Config) { c.Version = "1.0.0" } // the pictures show it
 	c := start(t, version, past(t))
 	message := c.populate()
 	for _, screen := range screens {

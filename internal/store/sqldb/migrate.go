@@ -153,7 +153,7 @@ func FileVersion(ctx context.Context, file string, migrations fs.FS) (at, last i
 type EarlyError struct{ Path string }
 
 func (e *EarlyError) Error() string {
-	return "The database " + e.Path + " is from before 0.3.0, the first release, and cannot be migrated: " +
+	return "The database " + e.Path + " is from before 1.0.0, the first release, and cannot be migrated: " +
 		"start with an empty data directory or an empty PostgreSQL database."
 }
 

@@ -64,3 +64,35 @@ func TestGitHubFiles(t *testing.T) {
 		}
 	})
 }
+
+// TestOneVersion compares the version of the program with those that the API and the pages name.
+func TestOneVersion(t *testing.T) {
+	find := func(file, pattern string) []string {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var versions []string
+		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+			versions = append(versions, found[1])
+		}
+		if len(versions) == 0 {
+			t.Fatalf("%s names no version: does %s still fit?", file, pattern)
+		}
+		return versions
+	}
+	release := find("cmd/parley/version.go", `const release = "(.+)"`)[0]
+	for file, pattern := range map[string]string{
+		"internal/api/openapi.yaml": `(?m)^  version: (\S+)$`,
+		"README.md":                 `\bparley[:-](\d+\.\d+\.\d+)`,
+		"docs/install.md":           `\bparley[:-](\d+\.\d+\.\d+)`,
+		"docs/deploy.md":            `\bparley[:-](\d+\.\d+\.\d+)`,
+	} {
+		for _, version := range find(file, pattern) {
+			if version != release {
+				t.Errorf("%s names version %s, and the source is %s", file, version, release)
+			}
+		}
+	}
+}
