@@ -22,7 +22,8 @@ func (c *cli) alert() *cobra.Command {
 		example: `  parley alert create --kind channel_logged_out --url https://ops.example.com/alerts
   parley alert list`,
 		verbs: []verb{{
-			use: "list", short: "List alert rules and recent alerts", call: "GET alerts", print: one((*cli).showAlerts),
+			use: "list", short: "List alert rules and recent alerts", call: "GET alerts",
+			print: printer{part: "rules", text: one((*cli).showAlerts).text},
 		}, {
 			use: "create", short: "Create an alert rule",
 			long: `Create an alert rule. It notifies the address in --url with a signed request, or the number in --to with a message through
@@ -44,11 +45,10 @@ still exists when they end, it notifies you then. With --url, the command prints
 			},
 			check: checkAlert, call: "POST alerts",
 			print: one(func(c *cli, r *wire.NewAlertRule) string {
-				if r.Secret == "" {
-					return string(r.ID)
+				if r.Secret != "" {
+					c.hint("The secret signs its requests, and is shown only now")
 				}
-				c.hint("the second line is the secret that signs its requests; it is shown only now")
-				return string(r.ID) + "\n" + string(r.Secret)
+				return pairs(withoutEmpty([]string{"id", string(r.ID), "secret", string(r.Secret)})...)
 			}),
 		}, {
 			use: "delete ID", short: "Delete an alert rule and its alerts", call: "DELETE alerts/*", hint: "deleted alert *",
@@ -76,11 +76,15 @@ func checkAlert(f fields) error {
 	return nil
 }
 
-func (*cli) showAlerts(data *wire.Alerts) string {
-	text := newTable("id,name,kind,channel,notifies,enabled", data.Rules,
+func (c *cli) showAlerts(data *wire.Alerts) string {
+	if len(data.Rules) == 0 && len(data.Alerts) == 0 {
+		c.sayNone(false, "There are no alert rules. Create one with: parley alert create")
+		return ""
+	}
+	text := newTable(c, "id,name,kind,channel,notifies,enabled", data.Rules,
 		func(r *wire.AlertRule) []any { return []any{r.ID, r.Name, r.Kind, r.Channel, notified(r), r.Enabled} })
 	if len(data.Alerts) > 0 {
-		text += "\n" + newTable("raised,resolved,alert,problem", data.Alerts,
+		text += "\n" + newTable(c, "raised,resolved,alert,problem", data.Alerts,
 			func(a *wire.Alert) []any {
 				return []any{when(a.RaisedAt.Time), when(a.ResolvedAt.Time), a.Sentence, a.Problem}
 			})

@@ -27,7 +27,7 @@ also show what changed, before and after.`,
 				textFlag("since", "only since: a length of time ago (24h, 7d) or a time (2026-11-15, RFC 3339)").by(readPast),
 				textFlag("until", "only before: a length of time ago or a time").by(readPast),
 			},
-			limit: 50, call: "GET audit",
+			limit: 50, call: "GET audit", none: "Nothing was changed in the last year.",
 			print: rows("time,who,role,action,object,from", func(r *wire.AuditEntry) []any {
 				return []any{when(r.At.Time), cmp.Or(r.ActorName, r.Actor), r.Role, r.Action, r.Object, r.Address}
 			}),
@@ -42,6 +42,7 @@ func (c *cli) session() *cobra.Command {
   parley session end ses_9f86d081884c7d659a2feaa0`,
 		verbs: []verb{{
 			use: "list", short: "List console sessions", call: "GET sessions",
+			none: "Nobody is signed in to the console.",
 			print: rows("id,name,role,signed in,last used,from,ends", func(s *wire.Session) []any {
 				return []any{s.ID, s.Name, s.Role, when(s.CreatedAt.Time), when(s.LastUsedAt.Time), s.LastUsedFrom, when(s.EndsAt.Time)}
 			}),

@@ -321,7 +321,7 @@ server starts on it until --reopen removes the mark.`,
 	}
 	cmd.Flags().StringVar(&to, "to", "", "an empty PostgreSQL database to copy to, or \"file\": copy from --database to the data directory")
 	cmd.Flags().BoolVar(&reopen, "reopen", false, "use the file again after its data was moved to PostgreSQL, without what happened since")
-	cmd.MarkFlagsMutuallyExclusive("to", "reopen")
+	oneFlag(cmd, "to", "reopen")
 	settingFlags(cmd.Flags(), keyDatabase)
 	return cmd
 }

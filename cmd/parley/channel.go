@@ -54,7 +54,7 @@ phones. --webhook also adds a webhook for its events, and prints the webhook's i
 				textFlag("network", "only those of this network: sandbox, whatsapp or cloud"),
 				textFlag("label", "only those with this label"),
 			},
-			call: "GET channels",
+			call: "GET channels", none: "There are no channels. Create one with: parley channel create CODE",
 			print: rows("code,name,network,status,number,since,labels", func(ch *wire.Channel) []any {
 				return []any{ch.Code, ch.Name, ch.Network, ch.Status, ch.Number, when(ch.Since.Time), strings.Join(ch.Labels, ", ")}
 			}),
@@ -83,7 +83,8 @@ phones. --webhook also adds a webhook for its events, and prints the webhook's i
 		}, {
 			use: "deletions", short: "List the deletions of channels and their progress",
 			long: "List the deletions of channels that are running or that finished in the last 7 days, and how many messages they removed.",
-			call: "GET deletions", print: rows("code,state,started,finished,removed,left,problem", deletionCells),
+			call: "GET deletions", none: "No channel was deleted in the last 7 days.",
+			print: rows("code,state,started,finished,removed,left,problem", deletionCells),
 		}, channelSet(show), channelAllow(show), channelCredentials(show), channelDelete()},
 	})
 	group.AddCommand(c.channelPair(), c.channelGoLive())
@@ -115,8 +116,8 @@ func createChannel(ctx context.Context, t *task) error {
 				c.hint("Link it to a phone with: parley channel pair %s", code)
 			}
 		}
-	case !c.quiet: // also without a terminal: nothing else would show the mistake
-		fmt.Fprintf(c.err, "%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp or cloud\n", code)
+	default: // also without a terminal: nothing else would show the mistake
+		c.warn("%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp or cloud", code)
 	}
 	if hook != nil {
 		return t.addHook(ctx, r, hook)
@@ -153,7 +154,7 @@ func (t *task) addHook(ctx context.Context, created *client.Response, url any) e
 		return t.cli.printJSON(document)
 	}
 	if w.Warning != "" {
-		t.cli.hint("%s", w.Warning)
+		t.cli.warn("%s", w.Warning)
 	}
 	err = t.finish(created, nil)
 	fmt.Fprint(t.cli.out, pairs("webhook", string(w.ID), "secret", w.Secret))

@@ -41,7 +41,7 @@ be running.
 	cmd.Flags().StringSliceVar(&live.allow, "allow", nil, "the only numbers that it may write to, separated by commas")
 	cmd.Flags().BoolVar(&live.everybody, "everybody", false, "allow it to write to everyone")
 	cmd.Flags().BoolVar(&live.yes, "yes", false, "do not ask for confirmation")
-	cmd.MarkFlagsMutuallyExclusive("allow", "everybody")
+	oneFlag(cmd, "allow", "everybody")
 	flags.add(cmd.Flags())
 	cmd.Flags().StringVar(&live.network, "network", string(parley.WhatsApp), "the network to move to: whatsapp or cloud")
 	for _, f := range accountFlags {

@@ -259,7 +259,7 @@ func TestPairNeedsATerminalOrAFlag(t *testing.T) {
 	if _, said, code := s.run(roomy, "channel", "pair", "demo", "--link", "--png", "x"); code != exitUsage {
 		t.Errorf("two ways at once: exit %d, %s", code, said)
 	}
-	if _, said, code := s.run(roomy, "channel", "pair", "../../tokens"); code != exitNegative {
+	if _, said, code := s.run(roomy, "channel", "pair", "../../tokens"); code != exitNotFound {
 		t.Errorf("a code that is none: exit %d, %s", code, said)
 	}
 }
@@ -440,7 +440,7 @@ func TestGoLiveRejected(t *testing.T) {
 		{"", 0, nil, exitUsage, "--allow NUMBER,NUMBER or --everybody"},
 		{"", 0, []string{"--everybody"}, exitUsage, "--yes"},
 		{"", 50, []string{"--no-input"}, exitUsage, "--allow NUMBER,NUMBER or --everybody"},
-		{"", 50, []string{"--everybody", "--allow", "6281298765432"}, exitNegative, "everybody"},
+		{"", 50, []string{"--everybody", "--allow", "6281298765432"}, exitUsage, "everybody"},
 	} {
 		s := play(t)
 		s.network = "sandbox"

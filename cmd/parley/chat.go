@@ -144,7 +144,7 @@ func (t *conversation) awaitReply(ctx context.Context) error {
 	case <-t.replied:
 		return nil
 	case <-timer.C:
-		return fail(exitNegative, "no reply within %s", t.wait)
+		return fail(exitTimeout, "no reply within %s", t.wait)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -157,7 +157,7 @@ func (t *conversation) printHistory(ctx context.Context) error {
 	var records []json.RawMessage
 	query := url.Values{t.field: {t.ids[0]}, "limit": {strconv.Itoa(t.history)}}
 	if _, err := t.client.Get(ctx, "/api/chat/detail", query, &records); err != nil {
-		return asUsage(err)
+		return err
 	}
 	for _, raw := range slices.Backward(records) {
 		var m wire.Message

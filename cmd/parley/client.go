@@ -147,8 +147,8 @@ func defaultChannel(ctx context.Context, api *client.Client) (string, error) {
 
 // explain replaces an error about the header X-Channel by one about the code that was given.
 func (c *cli) explain(ctx context.Context, cl *client.Client, err error) error {
-	if !hasCode(err, parley.BadRequest) {
-		return err
+	if err == nil {
+		return nil
 	}
 	if running, ok := c.dir().Running(); ok && running.URL == cl.Base {
 		return explainNoChannel(ctx, newAdmin(running), err, cl.Channel)
@@ -178,15 +178,7 @@ func (c *cli) noData() error {
 }
 
 // manageOrCreate is manage for a command that may create the data directory.
-func (c *cli) manageOrCreate(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-	err := c.manageData(cmd, do)
-	if _, decided := errors.AsType[*failure](err); !decided && isInvalid(err) {
-		return fail(exitUsage, "%w", err) // the fields came from arguments and flags
-	}
-	return err
-}
-
-func (c *cli) manageData(cmd *cobra.Command, do func(context.Context, *client.Client) error) (err error) {
+func (c *cli) manageOrCreate(cmd *cobra.Command, do func(context.Context, *client.Client) error) (err error) {
 	ctx := cmd.Context()
 	if c.profile != "" {
 		return c.onServer(cmd, do)
@@ -251,7 +243,7 @@ func explainNotFound(err error, kind, id string) error {
 }
 
 func digits(number string) (string, error) {
-	digits, err := parley.ParseNumber(strings.TrimSuffix(number, "@c.us"))
+	digits, err := parley.ParseNumber(strings.TrimSuffix(strings.TrimSuffix(number, "@c.us"), "@s.whatsapp.net"))
 	if err != nil {
 		return "", fail(exitUsage, "%q is not a phone number. Write it with its country code, for example +6281234567890", number)
 	}
@@ -291,12 +283,15 @@ type exitCode int
 
 const (
 	exitDone        exitCode = 0
-	exitNegative    exitCode = 1   // a wait timed out, a check found a problem, something was not found
-	exitUsage       exitCode = 2   // wrong usage or configuration
+	exitNegative    exitCode = 1   // a check found a problem, or something else failed
+	exitUsage       exitCode = 2   // wrong usage or configuration, also a value that the server calls invalid
 	exitUnreachable exitCode = 3   // cannot reach the server
 	exitNotAllowed  exitCode = 4   // no token, or one without this permission
-	exitRefused     exitCode = 5   // the server rejected the request
+	exitRefused     exitCode = 5   // the server or the network rejected the request
 	exitNeedsPerson exitCode = 6   // a person must act, at a phone or at a prompt
+	exitNotFound    exitCode = 7   // what was named does not exist
+	exitTimeout     exitCode = 8   // nothing came in time
+	exitLimited     exitCode = 9   // over a limit of the server; try again later
 	exitInterrupted exitCode = 130 // by Ctrl-C
 )
 
@@ -338,8 +333,12 @@ func toExitCode(err error) exitCode {
 	switch {
 	case refused.HasCode(parley.Unauthenticated, parley.TokenExpired, parley.Forbidden):
 		return exitNotAllowed
+	case refused.HasCode(parley.Invalid): // the fields came from arguments and flags
+		return exitUsage
 	case refused.HasCode(parley.NotFound):
-		return exitNegative
+		return exitNotFound
+	case refused.HasCode(parley.TooMany, parley.QueueFull, parley.StorageLimit):
+		return exitLimited
 	case refused.HasCode(parley.Unavailable):
 		return exitUnreachable
 	}
@@ -349,7 +348,8 @@ func toExitCode(err error) exitCode {
 // errorCodes are the codes in JSON of errors that do not come from the API.
 var errorCodes = map[exitCode]string{
 	exitNegative: "not_so", exitUsage: "usage", exitUnreachable: "unreachable", exitNotAllowed: "unauthenticated",
-	exitRefused: "refused", exitNeedsPerson: "needs_person", exitInterrupted: "interrupted",
+	exitRefused: "refused", exitNeedsPerson: "needs_person", exitNotFound: "not_found", exitTimeout: "timeout",
+	exitLimited: "rate_limited", exitInterrupted: "interrupted",
 }
 
 // errorDocument is an error in JSON, in the form of the API.

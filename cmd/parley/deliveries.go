@@ -23,6 +23,7 @@ func (c *cli) deliveries() *cobra.Command {
 			example: `  parley deliveries list --failed --since 24h
   parley deliveries list --webhook whk_2f0c6a9be1d84c53a7f0 --limit 10 --json`,
 			flags: deliveryFlags(), check: checkFailed, limit: 50, call: "GET deliveries",
+			none: "There are no deliveries yet. They begin with a webhook: parley webhook add URL",
 			print: rows("id,created,channel,event,to,state,last attempt,attempts", func(d *wire.Delivery) []any {
 				return []any{d.ID, when(d.CreatedAt.Time), d.Channel, d.Type, d.URL, d.State, lastResult(d), d.Attempts}
 			}),
@@ -172,7 +173,7 @@ func replayDeliveries(ctx context.Context, t *task) error {
 	}
 	bar.Done()
 	if replayed == 0 {
-		return fail(exitNegative, "nothing to replay: no finished delivery matches. "+
+		return fail(exitNotFound, "nothing to replay: no finished delivery matches. "+
 			"Try a waiting one now with: parley deliveries retry ID. See: parley deliveries list")
 	}
 	return t.cli.print(map[string]int{"replayed": replayed}, replayed)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -25,7 +26,7 @@ func export(ctx context.Context, t *task) (err error) {
 	c, to, format, force := t.cli, t.fields.pop("output").(string), t.fields.text("format"), t.fields.pop("force") != nil
 	resp, err := t.api.Open(ctx, http.MethodGet, t.path(), t.fields.query(), nil, nil)
 	if err != nil {
-		return asUsage(err)
+		return err
 	}
 	defer resp.Body.Close()
 	out := c.out
@@ -64,7 +65,7 @@ func export(ctx context.Context, t *task) (err error) {
 		n-- // the names
 	}
 	if to != "-" {
-		return c.print(map[string]any{"rows": n, "file": to}, n)
+		return c.print(map[string]any{"rows": n, "file": to}, fmt.Sprintf("%s written to %s", count(int(n), "row"), to))
 	}
 	return nil
 }

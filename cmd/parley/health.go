@@ -84,7 +84,7 @@ func (c *cli) env() *cobra.Command {
 				return err
 			}
 			if len(env) == 0 {
-				return fail(exitNegative, "there is no %s. Start a development server with: parley dev", c.dir().DevEnv())
+				return fail(exitNotFound, "there is no %s. Start a development server with: parley dev", c.dir().DevEnv())
 			}
 			if c.json {
 				return c.printJSON(env)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -146,8 +147,11 @@ type streamEvent struct {
 	wire.Event
 	Data struct {
 		wire.Message
-		Was      string `json:"was"`
-		Reason   string `json:"reason"`
+		Was      string             `json:"was"`
+		Reason   string             `json:"reason"`
+		Name     string             `json:"name"`  // of a group that changed, if it is new
+		Added    []parley.ContactID `json:"added"` // to a group
+		Removed  []parley.ContactID `json:"removed"`
 		Reaction *struct {
 			Emoji     string           `json:"emoji"`
 			ContactID parley.ContactID `json:"contact_id"` // who reacted
@@ -178,6 +182,8 @@ func (e *streamEvent) summary() string {
 	switch {
 	case e.Type == parley.ChannelStatusChanged:
 		return app.Plain(strings.TrimSpace(fmt.Sprintf("%s %s, was %s  %s", e.Channel, e.Data.Status, e.Data.Was, e.Data.Reason)))
+	case e.Type == parley.GroupChanged:
+		return app.Plain(e.groupChange())
 	case e.Data.Reaction != nil:
 		return app.Plain(way + "  " + e.Data.Reaction.Emoji)
 	case e.Data.Vote != nil:
@@ -188,6 +194,24 @@ func (e *streamEvent) summary() string {
 		return app.Plain(way)
 	}
 	return app.Plain(strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Data.ID, contactName(e.Data.ContactID), e.Data.Reason)))
+}
+
+// groupChange says what changed in a group.
+func (e *streamEvent) groupChange() string {
+	text := string(e.Data.GroupID)
+	if e.Data.GroupName != nil && *e.Data.GroupName != "" {
+		text = *e.Data.GroupName
+	}
+	if e.Data.Name != "" {
+		text += "  name " + strconv.Quote(e.Data.Name)
+	}
+	for _, id := range e.Data.Added {
+		text += "  added " + contactName(id)
+	}
+	for _, id := range e.Data.Removed {
+		text += "  removed " + contactName(id)
+	}
+	return text
 }
 
 func contactName(id parley.ContactID) string {

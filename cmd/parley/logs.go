@@ -44,7 +44,11 @@ The server's own log is on its stderr.`,
 			if l.from, err = c.newReader(l.channel); err != nil {
 				return err
 			}
-			return c.explain(cmd.Context(), l.from.Client, l.run(cmd.Context()))
+			err = l.run(cmd.Context())
+			if l.from.isAdmin() {
+				return explainNoChannel(cmd.Context(), l.from.Client, err, l.channel)
+			}
+			return c.explain(cmd.Context(), l.from.Client, err)
 		},
 	}
 	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "continue with what happens next")
@@ -114,7 +118,7 @@ func (l *eventLog) past(ctx context.Context) (all []streamEvent, err error) {
 		var page []json.RawMessage
 		r, err := l.from.Get(ctx, l.from.prefix+"/events/recent", query, &page)
 		if err != nil {
-			return nil, asUsage(err)
+			return nil, err
 		}
 		for _, body := range page {
 			e, err := newStreamEvent(body)

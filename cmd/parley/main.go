@@ -42,7 +42,7 @@ func run(ctx context.Context, c *cli, args []string) exitCode {
 	code := toExitCode(err)
 	switch {
 	case err == nil:
-	case c.json || slices.Contains(args, "--json"): // a wrong flag before it ends the parsing
+	case c.json && c.output != "csv" || slices.Contains(args, "--json"): // a wrong flag before it ends the parsing
 		line, _ := json.Marshal(toErrorDocument(err)) // of texts only
 		fmt.Fprintf(c.err, "%s\n", line)
 	case code == exitInterrupted:
@@ -63,7 +63,8 @@ type cli struct {
 	getenv      func(string) (string, bool)
 	size        func() (columns, rows int) // of the terminal that err is
 
-	json    bool
+	json    bool   // the data is for programs
+	output  string // of -o; empty: text, or with json one document
 	quiet   bool
 	verbose bool
 	noInput bool
@@ -78,6 +79,34 @@ func (c *cli) hint(format string, args ...any) {
 	if c.verbose || c.errTerminal && !c.quiet {
 		fmt.Fprintf(c.err, format+"\n", args...)
 	}
+}
+
+// warn prints what a person should know even where nobody watches.
+func (c *cli) warn(format string, args ...any) {
+	if !c.quiet {
+		fmt.Fprintf(c.err, format+"\n", args...)
+	}
+}
+
+// maxTyped bounds a text that is read from stdin. No message is longer.
+const maxTyped = 1 << 20
+
+// readText returns an argument, or for - the text of stdin without the line break at its end.
+func (c *cli) readText(argument string) (string, error) {
+	if argument != "-" {
+		return argument, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(c.in, maxTyped+1))
+	text := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	switch {
+	case err != nil:
+		return "", fail(exitUsage, "read the text from stdin: %w", err)
+	case len(data) > maxTyped:
+		return "", fail(exitUsage, "the text on stdin is longer than 1 MiB")
+	case text == "":
+		return "", fail(exitUsage, "- reads the text from stdin, which is empty")
+	}
+	return text, nil
 }
 
 // confirm requires --yes or the typed name before something is destroyed.

@@ -34,7 +34,7 @@ func (c *cli) messages() *cobra.Command {
 		if from, err = c.newReader(channel); err != nil {
 			return err
 		}
-		return c.explain(cmd.Context(), from.Client, asUsage(do(cmd.Context(), from.Client)))
+		return c.explain(cmd.Context(), from.Client, do(cmd.Context(), from.Client))
 	}
 	group := c.resource(resource{
 		name: "messages", short: "List messages, show one, or export them", on: on,
@@ -46,7 +46,7 @@ func (c *cli) messages() *cobra.Command {
 Filters combine. The text of one-time codes is hidden.`,
 			example: `  parley messages list --contact +6281234567890
   parley messages list --direction in --since 1h --text 'refund' --json`,
-			flags: messageFlags(), limit: 50,
+			flags: messageFlags(), limit: 50, none: "There are no messages yet. Send one with: parley send",
 			print: rows("at,from and to,type,status,text,id", func(m *message) []any {
 				return []any{when(m.Timestamp.Time), m.way(), m.Type, m.Status, strconv.Quote(app.Plain(shorten(m.Body, 60))), m.MessageID}
 			}),
@@ -69,12 +69,12 @@ Filters combine. The text of one-time codes is hidden.`,
 			print: one((*cli).showMessage),
 			run: func(ctx context.Context, t *task) (err error) {
 				if from.isAdmin() {
+					t.fields["channel"] = channel
 					if channel == "" {
-						if channel, err = defaultChannel(ctx, t.api); err != nil {
+						if t.fields["channel"], err = channelWithMessage(ctx, t.api, t.args[0]); err != nil {
 							return err
 						}
 					}
-					t.fields["channel"] = channel
 				}
 				t.call = "GET " + from.prefix + "/messages/" + url.PathEscape(t.args[0])
 				return t.requestAndPrint(ctx)
@@ -100,6 +100,30 @@ front, because spreadsheets would run it as a formula. The audit log records eac
 	group.PersistentFlags().StringVar(&channel, "channel", "", "the channel, by its code (default: all channels of the token)")
 	settingFlags(group.PersistentFlags(), keyURL, keyToken, keyAdminToken)
 	return group
+}
+
+// channelWithMessage finds the channel of a message by the message's id.
+func channelWithMessage(ctx context.Context, api *client.Client, id string) (string, error) {
+	var found []struct {
+		Kind    string `json:"kind"`
+		Channel string `json:"channel"`
+	}
+	if _, err := api.Get(ctx, client.Path("find"), url.Values{"id": {id}}, &found); err != nil {
+		return "", err
+	}
+	var channels []string
+	for _, f := range found {
+		if f.Kind == "message" && !slices.Contains(channels, f.Channel) {
+			channels = append(channels, f.Channel)
+		}
+	}
+	switch len(channels) {
+	case 0:
+		return "", fail(exitNotFound, "there is no message %s. See: parley messages list", id)
+	case 1:
+		return channels[0], nil
+	}
+	return "", fail(exitUsage, "several channels have this message: %s. Select one with --channel CODE", strings.Join(channels, ", "))
 }
 
 // messageFlags select messages.
@@ -142,14 +166,6 @@ func (c *cli) newReader(channel string) (*reader, error) {
 }
 
 const mostPerPage = 200 // of the API
-
-// asUsage makes an error about fields one of usage: they came from flags.
-func asUsage(err error) error {
-	if isInvalid(err) {
-		return fail(exitUsage, "%w", err)
-	}
-	return err
-}
 
 // way says who wrote to whom.
 func (m *message) way() string {

@@ -17,7 +17,7 @@ func (c *cli) optOut() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.explain(cmd.Context(), api, asUsage(do(cmd.Context(), api)))
+		return c.explain(cmd.Context(), api, do(cmd.Context(), api))
 	}
 	const path = "/api/contact/opt-outs"
 	numbers := func(t *task) (contacts []parley.ContactID, err error) {
@@ -41,7 +41,7 @@ func (c *cli) optOut() *cobra.Command {
 			use: "list", short: "List the contacts that want no messages, newest first", limit: 50,
 			example: `  parley opt-out list
   parley opt-out list --channel toko --limit 1000 --json`,
-			call: "GET " + path,
+			call: "GET " + path, none: "No contact has opted out.",
 			print: rows("contact,name,since", func(o *struct {
 				ContactID   parley.ContactID `json:"contact_id"`
 				ContactName string           `json:"contact_name"`

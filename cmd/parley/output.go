@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,9 +15,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"parley/internal/doctor"
+	"parley/internal/wire"
 )
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
@@ -21,6 +27,9 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // terminalSize is the size of the terminal, or 80 by 24 if it is not known.
 func terminalSize() (columns, rows int) {
 	columns, rows, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil { // it is a file, and stdout may be the terminal
+		columns, rows, err = term.GetSize(int(os.Stdout.Fd()))
+	}
 	if err != nil || columns == 0 || rows == 0 {
 		return 80, 24
 	}
@@ -29,15 +38,125 @@ func terminalSize() (columns, rows int) {
 
 // colour reports whether output to a terminal may be coloured.
 func (c *cli) colour(terminal bool) bool {
-	value, set := c.getenv("NO_COLOR")
-	return terminal && !(set && value != "")
+	value, _ := c.getenv("NO_COLOR")
+	kind, _ := c.getenv("TERM")
+	return terminal && value == "" && kind != "dumb"
 }
 
+// outputs are the forms of lists and of things that are shown.
+var outputs = []string{"table", "json", "jsonl", "csv"}
+
+// outputFlag adds -o. --json is short for -o json.
+func (c *cli) outputFlag(cmd *cobra.Command) {
+	cmd.Flags().VarP(outputValue{c}, "output", "o", "the form: "+strings.Join(outputs, ", "))
+}
+
+type outputValue struct{ cli *cli }
+
+func (o outputValue) String() string { return "table" }
+func (o outputValue) Type() string   { return "form" }
+
+func (o outputValue) Set(form string) error {
+	if !slices.Contains(outputs, form) {
+		return fmt.Errorf("must be one of %s", strings.Join(outputs, ", "))
+	}
+	o.cli.output, o.cli.json = form, o.cli.json || form != "table"
+	return nil
+}
+
+// printJSON prints data for programs: one document or, with -o, one line per row.
 func (c *cli) printJSON(v any) error {
-	enc := json.NewEncoder(c.out)
+	var document bytes.Buffer
+	enc := json.NewEncoder(&document)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	err := enc.Encode(v)
+	if err != nil || c.output != "jsonl" && c.output != "csv" {
+		return errors.Join(err, c.write(document.Bytes()))
+	}
+	rows := []json.RawMessage{document.Bytes()}
+	if document.Bytes()[0] == '[' {
+		err = json.Unmarshal(document.Bytes(), &rows)
+	}
+	if c.output == "csv" {
+		return errors.Join(err, c.printCSV(rows))
+	}
+	for _, row := range rows {
+		var line bytes.Buffer
+		err = errors.Join(err, json.Compact(&line, row), c.write(append(line.Bytes(), '\n')))
+	}
+	return err
+}
+
+func (c *cli) write(p []byte) error { _, err := c.out.Write(p); return err }
+
+// printCSV prints objects under the names of their fields. What is not a text, a number or a truth value stays JSON.
+func (c *cli) printCSV(rows []json.RawMessage) error {
+	var names []string
+	cells := make([]map[string]string, len(rows))
+	for i, row := range rows {
+		cells[i] = map[string]string{}
+		from := json.NewDecoder(bytes.NewReader(row))
+		for from.More() {
+			token, err := from.Token()
+			if err != nil {
+				return err
+			}
+			name, isName := token.(string)
+			if !isName { // the brace
+				continue
+			}
+			var value json.RawMessage
+			if err := from.Decode(&value); err != nil {
+				return err
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+			cells[i][name] = newCell(value)
+		}
+	}
+	to := csv.NewWriter(c.out)
+	if len(names) > 0 {
+		to.Write(names) // Flush keeps the error
+	}
+	for _, row := range cells {
+		line := make([]string, len(names))
+		for i, name := range names {
+			line[i] = row[name]
+		}
+		to.Write(line)
+	}
+	to.Flush()
+	return to.Error()
+}
+
+func newCell(value json.RawMessage) string {
+	var text string
+	var line bytes.Buffer
+	switch {
+	case string(value) == "null":
+		return ""
+	case json.Unmarshal(value, &text) == nil:
+		return wire.SafeCell(text)
+	case json.Compact(&line, value) != nil:
+		return string(value)
+	}
+	return line.String()
+}
+
+// isEmptyList reports whether a list has no rows.
+func isEmptyList(data json.RawMessage) bool {
+	var rows []json.RawMessage
+	return json.Unmarshal(data, &rows) == nil && len(rows) == 0
+}
+
+// sayNone says that a list is empty, where a table would be a line of names. It is no data: a program gets an empty list.
+func (c *cli) sayNone(filtered bool, none string) {
+	if filtered {
+		none = "Nothing matches these filters."
+	}
+	c.warn("%s", cmp.Or(none, "There is nothing to list."))
 }
 
 // done prints a hint, and with --json an empty document.
@@ -49,8 +168,9 @@ func (c *cli) done(format string, args ...any) error {
 	return nil
 }
 
-// newTable aligns rows under the names of their columns, which are separated by commas. Nothing is truncated.
-func newTable[T any](columns string, all []T, row func(*T) []any) string {
+// newTable aligns rows under the names of their columns, which are separated by commas. On a terminal, long cells are cut so that a
+// row is a line. Elsewhere nothing is cut.
+func newTable[T any](c *cli, columns string, all []T, row func(*T) []any) string {
 	t := table.NewWriter()
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -58,15 +178,68 @@ func newTable[T any](columns string, all []T, row func(*T) []any) string {
 	style.Format.Header = text.FormatUpper
 	t.SetStyle(style)
 	t.SuppressTrailingSpaces()
+	names := strings.Split(columns, ",")
 	var head table.Row
-	for name := range strings.SplitSeq(columns, ",") {
-		head = append(head, name)
+	widths := make([]int, len(names))
+	for i, name := range names {
+		head, widths[i] = append(head, name), text.StringWidth(name)
 	}
 	t.AppendHeader(head)
 	for i := range all {
-		t.AppendRow(row(&all[i]))
+		cells := row(&all[i])
+		for i, cell := range cells {
+			widths[i] = max(widths[i], text.StringWidth(fmt.Sprint(cell)))
+		}
+		t.AppendRow(cells)
+	}
+	if c.outTerminal {
+		room, _ := c.size()
+		fit(names, widths, room)
+		var limits []table.ColumnConfig
+		for i, width := range widths {
+			limits = append(limits, table.ColumnConfig{Number: i + 1, WidthMax: width, WidthMaxEnforcer: cut})
+		}
+		t.SetColumnConfigs(limits)
 	}
 	return t.Render()
+}
+
+const (
+	gap       = 2 // between columns
+	leastWide = 8 // a column is cut to this width before the ids are
+)
+
+// fit makes the widest columns narrower until a row has room. Ids are cut last, because people copy them.
+func fit(names []string, widths []int, room int) {
+	total := gap * (len(widths) - 1)
+	for _, width := range widths {
+		total += width
+	}
+	for least, ids := leastWide, false; total > room; {
+		widest := -1
+		for i, width := range widths {
+			isID := names[i] == "id" || names[i] == "code"
+			if width > least && (ids || !isID) && (widest < 0 || width > widths[widest]) {
+				widest = i
+			}
+		}
+		switch {
+		case widest >= 0:
+			widths[widest]--
+			total--
+		case !ids:
+			ids = true
+		case least > 1:
+			least = 1
+		default:
+			return
+		}
+	}
+}
+
+// cut shortens a cell to one line of this width.
+func cut(cell string, width int) string {
+	return text.Snip(strings.ReplaceAll(cell, "\n", " "), width, "…")
 }
 
 // when is a time for people. The zero time is a dash.

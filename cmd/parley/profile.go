@@ -168,6 +168,7 @@ Commands use the profile of the last login, unless you name another server or a 
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list the profiles instead, without their tokens")
+	c.outputFlag(cmd)
 	settingFlags(cmd.Flags(), keyProfile)
 	return cmd
 }
@@ -339,7 +340,11 @@ func (c *cli) printProfiles(all *profiles) error {
 	if c.json {
 		return c.printJSON(rows)
 	}
-	fmt.Fprintln(c.out, newTable("profile,url,token,admin token,current", rows, func(r *row) []any {
+	if len(rows) == 0 {
+		c.sayNone(false, "There are no profiles. Sign in with: parley login URL")
+		return nil
+	}
+	fmt.Fprintln(c.out, newTable(c, "profile,url,token,admin token,current", rows, func(r *row) []any {
 		return []any{r.Name, r.URL, cmp.Or(r.Token, "-"), r.Admin, r.Current}
 	}))
 	return nil
@@ -361,7 +366,7 @@ tokens stay valid on the server until you revoke them there with: parley token r
 			}
 			name := cmp.Or(c.set.text(keyProfile), all.Current)
 			if _, found := all.Profiles[name]; !found {
-				return fail(exitNegative, "there is no profile to sign out from. See: parley login --list")
+				return fail(exitNotFound, "there is no profile to sign out from. See: parley login --list")
 			}
 			delete(all.Profiles, name)
 			if all.Current == name {

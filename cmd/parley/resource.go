@@ -43,6 +43,7 @@ type verb struct {
 	live             bool   // the server must be running
 	creates          bool   // it may create the data directory
 	limit            int    // of a list: the default of --limit; zero: all rows
+	none             string // the sentence for an empty list
 
 	check    func(fields) error                 // completes and checks what was given; may be nil
 	question func(id string, now fields) string // to answer first, about the present state; nil: none
@@ -85,6 +86,9 @@ func (c *cli) command(r *resource, v verb) *cobra.Command {
 	}
 	for _, f := range v.flags {
 		f.add(cmd)
+	}
+	if name, _, _ := strings.Cut(v.use, " "); v.print.list || name == "list" || name == "show" {
+		c.outputFlag(cmd)
 	}
 	on := r.on
 	switch {
@@ -214,6 +218,8 @@ func (t *task) finish(r *client.Response, err error) error {
 		t.cli.hint("%s", strings.ReplaceAll(t.hint, "*", t.args[0]))
 	}
 	switch {
+	case t.print.list && !t.cli.json && isEmptyList(r.Data):
+		t.cli.sayNone(len(t.fields) > 0, t.none)
 	case t.print.text != nil:
 		err = t.cli.show(t.print, r)
 	case t.cli.json:
@@ -228,6 +234,7 @@ func (t *task) finish(r *client.Response, err error) error {
 // printer makes the text of a response. With --json the text is not printed.
 type printer struct {
 	list bool
+	part string // the field with the rows, for JSON lines and CSV; empty: the data itself
 	text func(c *cli, data json.RawMessage) (string, error)
 }
 
@@ -244,9 +251,18 @@ func one[T any](show func(*cli, *T) string) printer {
 
 // rows prints a list as a table with these columns, separated by commas.
 func rows[T any](columns string, row func(*T) []any) printer {
-	p := one(func(_ *cli, all *[]T) string { return newTable(columns, *all, row) })
+	p := one(func(c *cli, all *[]T) string { return newTable(c, columns, *all, row) })
 	p.list = true
 	return p
+}
+
+// rows are what JSON lines and CSV have one line for each of.
+func (p printer) rows(c *cli, data json.RawMessage) json.RawMessage {
+	var parts map[string]json.RawMessage
+	if p.part == "" || c.output != "jsonl" && c.output != "csv" || json.Unmarshal(data, &parts) != nil {
+		return data
+	}
+	return parts[p.part]
 }
 
 // show prints the data of a response.
@@ -256,7 +272,7 @@ func (c *cli) show(p printer, r *client.Response) error {
 	case err != nil:
 		return err
 	case c.json:
-		return c.printJSON(r.Data)
+		return c.printJSON(p.rows(c, r.Data))
 	case text != "":
 		fmt.Fprintln(c.out, strings.TrimSuffix(text, "\n"))
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"parley"
 )
@@ -46,7 +48,7 @@ func newRoot(c *cli) *cobra.Command {
 		return nil
 	})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fail(exitUsage, "%w. See: %s --help", err, cmd.CommandPath())
+		return fail(exitUsage, "%w.%s See: %s --help", err, suggestFlag(cmd, err), cmd.CommandPath())
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -128,17 +130,52 @@ func wantArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// oneFlag rejects a command line with more than one of some flags.
+func oneFlag(cmd *cobra.Command, names ...string) {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !cmd.Flags().Changed(name) })
+		if len(given) > 1 {
+			return fail(exitUsage, "give --%s or --%s, not both", given[0], given[1])
+		}
+		return nil
+	}
+}
+
 func didYouMean(written string, names []string) string {
+	if name := nearest(written, names); name != "" {
+		return fmt.Sprintf(" Did you mean %q?", name)
+	}
+	return ""
+}
+
+// suggestFlag names the flag that is nearest to an unknown one, also to one written with a single dash.
+func suggestFlag(cmd *cobra.Command, err error) string {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return ""
+	}
+	var flags []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags = append(flags, f.Name)
+		}
+	})
+	written := cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName())
+	if name := nearest(written, flags); name != "" && len(written) > 2 {
+		return " Did you mean --" + name + "?"
+	}
+	return ""
+}
+
+// nearest is the name that was most likely meant; empty: none.
+func nearest(written string, names []string) string {
 	best, least := "", 3 // with more than two changes it is another word
 	for _, name := range names {
 		if d := distance(written, name); d < least || (best == "" && strings.HasPrefix(name, written)) {
 			best, least = name, min(d, least)
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" Did you mean %q?", best)
+	return best
 }
 
 func distance(a, b string) int {

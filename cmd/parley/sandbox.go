@@ -41,7 +41,7 @@ func (c *cli) sandbox() *cobra.Command {
 				textFlag("number", "its number (default: a free one)").by(readNumber),
 				textFlag("name", "its name"),
 			},
-			call: "GET /api/sandbox/phones",
+			call: "GET /api/sandbox/phones", none: "There are no phones. Add one with: parley sandbox phones --add",
 			print: rows("number,name,online,reads,blocks us,on network", func(p *wire.Phone) []any {
 				return []any{p.Number, p.Name, p.Online, p.Reads, p.Blocks, p.OnNetwork}
 			}),
@@ -55,15 +55,23 @@ func (c *cli) sandbox() *cobra.Command {
 				return t.requestAndPrint(ctx)
 			},
 		}, {
-			use: "send TEXT", short: "Send a text to the channel as a phone",
+			use: "send TEXT", short: "Send a text to the channel as a phone; - reads it from stdin",
 			example: `  parley sandbox send --as 6281234567890 'makasih!'
   parley sandbox send --as +6281234567890 'ya' --reply-to 3EB0A1C4F29D77E01B5C42`,
 			flags: []flag{
 				textFlag("as", "the number of the phone that sends").by(readNumber),
-				textFlag("reply-to", "the bare id of the message that this one replies to"),
+				textFlag("reply-to", "the id of the message that this one replies to"),
 			},
 			arg: "message", set: fields{"type": "text"}, check: checkPhone, print: printMessageID,
-			run: func(ctx context.Context, t *task) error { return t.actAs(ctx, "send") },
+			run: func(ctx context.Context, t *task) (err error) {
+				if t.fields["message"], err = c.readText(t.args[0]); err != nil {
+					return err
+				}
+				if id := t.fields.text("reply_to"); id != "" {
+					t.fields["reply_to"] = bareID(id)
+				}
+				return t.actAs(ctx, "send")
+			},
 		}, {
 			use: "tap LINK|ID", short: "Tap a chat link: send the text that it carries",
 			long: `Tap a chat link: send the text that it carries. Give a login link by its address or, while it is open, by its

@@ -43,11 +43,11 @@ func receivedVerbs() []verb {
   parley sandbox messages --to 6281234567890 --contains kode --print code`,
 		flags: append(receivedFlags(), intFlag("limit", 50, "list this many at most, 1 to 100"),
 			textFlag("print", "print only this part of each message: code, link, body, id or json")),
-		check: checkPhone, run: listReceived,
+		check: checkPhone, run: listReceived, none: "Nothing arrived at this phone.",
 	}, {
 		use: "wait", short: "Wait for a message at a phone, and print it",
 		long: `Wait for a message at a phone and print it, or a part of it. Messages that arrived before count too; skip them
-with --after CURSOR. If none arrives in time, list what did arrive and exit with 1.`,
+with --after CURSOR. If none arrives in time, list what did arrive and exit with 8.`,
 		example: `  code=$(parley sandbox wait --to 6281234567890 --contains kode --print code)
   parley sandbox wait --to 6281234567890 --after "$cursor" --timeout 10s --print json`,
 		flags: append(receivedFlags(), flag{name: "timeout", value: 10 * time.Second, usage: "how long to wait"},
@@ -62,6 +62,7 @@ func listReceived(ctx context.Context, t *task) error {
 	part := t.fields.pop("print")
 	var messages []received
 	r, err := t.api.Get(ctx, messagesPath(t.fields.pop("to").(string)), t.fields.query(), &messages)
+	t.fields.pop("limit") // it is no filter
 	if part == nil || t.cli.json {
 		t.print = rows("at,type,status,text,id", func(m *received) []any {
 			return []any{clock(m.Timestamp.Time), m.Type, m.Status, m.summary(), m.MessageID}
@@ -133,7 +134,7 @@ func timeoutError(ctx context.Context, cl *client.Client, number string, f field
 		all["after"], since = f["after"], " after the cursor"
 	}
 	if _, err := cl.Get(ctx, messagesPath(number), all.query(), &came); err != nil {
-		return fail(exitNegative, "%s", b.String())
+		return fail(exitTimeout, "%s", b.String())
 	}
 	if len(came) == 0 {
 		fmt.Fprintf(&b, "\n  nothing arrived at that phone%s", since)
@@ -143,7 +144,7 @@ func timeoutError(ctx context.Context, cl *client.Client, number string, f field
 	for _, m := range came {
 		fmt.Fprintf(&b, "\n    %s  %-8s %-40s %s", clock(m.Timestamp.Time), m.Type, m.summary(), m.Status)
 	}
-	return fail(exitNegative, "%s", b.String())
+	return fail(exitTimeout, "%s", b.String())
 }
 
 // summary is a message in a few words, safe to show on a terminal.
@@ -177,7 +178,7 @@ func (c *cli) printPart(m received, part string) error {
 			found = m.Links
 		}
 		if len(found) == 0 {
-			return fail(exitNegative, "there is no %s in %s", part, m.summary())
+			return fail(exitNotFound, "there is no %s in %s", part, m.summary())
 		}
 		fmt.Fprintln(c.out, found[0])
 	case "body":

@@ -55,7 +55,7 @@ the file to every node and restart the nodes one by one.`,
 	cmd.Flags().BoolVar(&prepare, "prepare", false, "with --database: add a new key to the file")
 	cmd.Flags().BoolVar(&activate, "activate", false, "with --database: make the new key the first one")
 	cmd.Flags().BoolVar(&retire, "retire", false, "with --database: encrypt everything again and remove the old key")
-	cmd.MarkFlagsMutuallyExclusive("prepare", "activate", "retire")
+	oneFlag(cmd, "prepare", "activate", "retire")
 	settingFlags(cmd.Flags(), keyFiles, keyDatabase, keySecretKey)
 	return cmd
 }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"parley"
 	"parley/internal/client"
 	"parley/internal/wire"
 )
@@ -19,17 +22,20 @@ func (c *cli) send() *cobra.Command {
 		Short: "Send a text or a file through a running server",
 		Long: `Send a text to a number or a group through a running server and print the message's id. Without a code, the
 token's channel sends it.
-With --image, --file, --voice or --sticker it sends that file; TEXT is then its caption and may be left out.`,
+With --image, --file, --voice or --sticker it sends that file; TEXT is then its caption and may be left out.
+- as TEXT or as the file reads stdin.`,
 		Example: `  parley send demo +6281234567890 'Halo!'
   parley send demo 120363020000000001@g.us 'Foto baru' --image photo.jpg`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(file.image)+len(file.file)+len(file.voice)+len(file.sticker) > len(file.path()) {
 				return fail(exitUsage, "Send one file: with --image, --file, --voice or --sticker.")
 			}
-			if file.isGiven() && len(args) < 3 {
+			switch {
+			case file.path() == "-" && slices.Contains(args, "-"):
+				return fail(exitUsage, "stdin has the file or the text, not both")
+			case file.isGiven() && len(args) < 3:
 				return wantArgs("NUMBER", "[TEXT]")(cmd, args)
-			}
-			if len(args) < 3 {
+			case len(args) < 2 || len(args) == 2 && !isCode(args):
 				return wantArgs("NUMBER", "TEXT")(cmd, args)
 			}
 			return wantArgs("CODE", "NUMBER", "TEXT")(cmd, args)
@@ -43,17 +49,22 @@ With --image, --file, --voice or --sticker it sends that file; TEXT is then its 
 			if err != nil {
 				return err
 			}
+			for i := range args[1:] {
+				if args[1+i], err = c.readText(args[1+i]); err != nil {
+					return err
+				}
+			}
 			cl, err := c.onChannel(cmd.Context(), code)
 			if err != nil {
 				return err
 			}
-			body := texts("reply_to", replyTo)
+			body := texts("reply_to", bareID(replyTo))
 			if to.IsGroup() {
 				body["group_id"] = to
 			} else {
 				body["contact_id"] = to
 			}
-			kind, err := file.addTo(cmd.Context(), cl, body, args[1:])
+			kind, err := file.addTo(cmd.Context(), c, cl, body, args[1:])
 			if err != nil {
 				return c.explain(cmd.Context(), cl, err)
 			}
@@ -70,7 +81,7 @@ With --image, --file, --voice or --sticker it sends that file; TEXT is then its 
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the bare id of the message that this one replies to")
+	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the id of the message that this one replies to")
 	cmd.Flags().StringVar(&file.image, "image", "", "send the picture in this file")
 	cmd.Flags().StringVar(&file.file, "file", "", "send this file as a document")
 	cmd.Flags().StringVar(&file.voice, "voice", "", "send the sound in this file as a voice note")
@@ -94,7 +105,7 @@ func isCode(args []string) bool {
 }
 
 // addTo uploads the file and adds it or the text to the body of a send. It returns the kind of message.
-func (f *fileToSend) addTo(ctx context.Context, cl *client.Client, body map[string]any, text []string) (kind string, err error) {
+func (f *fileToSend) addTo(ctx context.Context, c *cli, cl *client.Client, body fields, text []string) (kind string, err error) {
 	if !f.isGiven() {
 		body["message"] = text[0]
 		return "text", nil
@@ -118,12 +129,24 @@ func (f *fileToSend) addTo(ctx context.Context, cl *client.Client, body map[stri
 	if len(text) > 0 {
 		body["caption"] = text[0]
 	}
-	open, err := os.Open(f.path())
-	if err != nil {
-		return "", fail(exitUsage, "%v", err)
+	from, name := c.in, ""
+	if f.path() != "-" {
+		open, err := os.Open(f.path())
+		if err != nil {
+			return "", fail(exitUsage, "%v", err)
+		}
+		defer open.Close()
+		from, name = open, filepath.Base(f.path())
 	}
-	defer open.Close()
-	id, err := cl.Upload(ctx, open)
+	id, err := cl.Upload(ctx, name, from)
 	body["file"] = map[string]any{"url": id}
 	return kind, err
+}
+
+// bareID is the bare id of a message, which replies name, of its full or bare one.
+func bareID(id string) string {
+	if ref, err := parley.ParseMessageRef(id); err == nil {
+		return string(ref.ID)
+	}
+	return id
 }

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -301,6 +303,23 @@ func fromFile(path, origin string) (*settingValue, error) {
 	return &settingValue{strings.TrimSpace(string(data)), origin}, nil
 }
 
+// ownerName names the user that a directory belongs to.
+func ownerName(dir string) string {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "root" // of a directory above it
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "unknown"
+	}
+	id := strconv.FormatUint(uint64(stat.Uid), 10)
+	if owner, err := user.LookupId(id); err == nil {
+		return owner.Username
+	}
+	return "#" + id // as sudo writes it
+}
+
 // addFile sets from the configuration file what is still at its default. Only a file named by --config must exist.
 func (s *settings) addFile() error {
 	path := s.text(keyConfig)
@@ -312,7 +331,14 @@ func (s *settings) addFile() error {
 	if errors.Is(err, fs.ErrNotExist) && !asked {
 		return nil
 	}
-	if err != nil {
+	switch dir := s.text(keyData); {
+	case err == nil:
+	case errors.Is(err, fs.ErrPermission) && !asked:
+		owner := ownerName(dir)
+		return fail(exitUsage, "%s belongs to user %s. Run this as that user: sudo -u %s parley …", dir, owner, owner)
+	case errors.Is(err, syscall.ENOTDIR) && !asked:
+		return fail(exitUsage, "%s is a file. --data names the directory of the data", dir)
+	default:
 		return fail(exitUsage, "configuration: %w", err)
 	}
 	if !asked && s.values[keyData].origin == "default" {
@@ -451,12 +477,13 @@ the configuration file, the default. Secrets are masked, and so is the password 
 			if c.json {
 				return c.printJSON(c.shownSettings())
 			}
-			fmt.Fprintln(c.out, newTable("setting,value,from", c.shownSettings(), func(s *diagnostics.Setting) []any {
+			fmt.Fprintln(c.out, newTable(c, "setting,value,from", c.shownSettings(), func(s *diagnostics.Setting) []any {
 				return []any{s.Key, s.Value, s.Origin}
 			}))
 			return nil
 		},
 	}
+	c.outputFlag(cmd)
 	hiddenFlags(cmd.Flags(), serverSettings...)
 	return cmd
 }

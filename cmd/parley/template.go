@@ -19,7 +19,7 @@ func (c *cli) template() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.explain(cmd.Context(), api, asUsage(do(cmd.Context(), api)))
+		return c.explain(cmd.Context(), api, do(cmd.Context(), api))
 	}
 	const path = "/api/templates"
 	printed := rows("name,language,status,category,text", func(t *parley.TemplateInfo) []any {
@@ -37,7 +37,7 @@ func (c *cli) template() *cobra.Command {
 			use: "list", short: "List the templates with their review status",
 			example: `  parley template list
   parley template list --channel toko --json`,
-			call: "GET " + path, print: printed,
+			call: "GET " + path, none: "The channel has no templates. Create one with: parley template create NAME", print: printed,
 		}, {
 			use: "create NAME", short: "Create a template",
 			long: `Create a template. On cloud Meta reviews it before it can be sent, which takes minutes to a day. On the sandbox it can be sent at
@@ -46,7 +46,7 @@ once, or has the status that you give it.`,
   parley template create promo --language en --category marketing --body 'Ten percent off!' --channel toko`,
 			flags: []flag{
 				textFlag("language", "the language of the text, for example id or en_US"),
-				textFlag("body", "the text; {{1}} and {{name}} are its parameters"),
+				textFlag("body", "the text, or - for stdin; {{1}} and {{name}} are its parameters"),
 				textFlag("header", "a line above the text"),
 				textFlag("footer", "a line below the text"),
 				textFlag("category", "utility (default) or marketing"),
@@ -58,7 +58,12 @@ once, or has the status that you give it.`,
 				return pairs(withoutEmpty([]string{"name", t.Name, "language", t.Language, "category", t.Category, "status", t.Status,
 					"header", t.Header, "text", t.Body, "footer", t.Footer})...)
 			}),
-			check: func(f fields) error {
+			check: func(f fields) (err error) {
+				if body := f.text("body"); body != "" {
+					if f["body"], err = c.readText(body); err != nil {
+						return err
+					}
+				}
 				for _, name := range []string{"category", "status"} {
 					if word := f.text(name); word != "" {
 						f[name] = strings.ToUpper(word)

@@ -34,6 +34,7 @@ func (c *cli) token() *cobra.Command {
 			}),
 		}, {
 			use: "list", short: "List tokens, without their secret part", call: "GET tokens",
+			none: "There are no tokens. Create one with: parley token create",
 			print: rows("id,name,kind,channel,role,state,created,expires,last used", func(t *wire.Token) []any {
 				return []any{t.ID, t.Name, t.Kind, t.Channel, t.Role, tokenState(t), when(t.CreatedAt.Time), when(t.ExpiresAt.Time),
 					when(t.LastUsedAt.Time)}
@@ -112,13 +113,13 @@ func tokenState(t *wire.Token) string {
 	return "active"
 }
 
-func (*cli) showRotated(done *struct {
+func (c *cli) showRotated(done *struct {
 	Ended []wire.Token `json:"ended"`
 }) string {
 	if len(done.Ended) == 0 {
 		return ""
 	}
-	return newTable("ended,name,kind,channel", done.Ended, func(t *wire.Token) []any {
+	return newTable(c, "ended,name,kind,channel", done.Ended, func(t *wire.Token) []any {
 		return []any{t.ID, t.Name, t.Kind, t.Channel}
 	})
 }

@@ -130,7 +130,7 @@ var errTooLong = errors.New("it took too long")
 // explain replaces the error after a timeout.
 func (t *trigger) explain(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errTooLong) {
-		return fail(exitNegative, "%s did not happen within %s", t.kind, triggerTimeout)
+		return fail(exitTimeout, "%s did not happen within %s", t.kind, triggerTimeout)
 	}
 	return err
 }
@@ -232,7 +232,7 @@ func (t *trigger) approve(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return "", fail(exitNegative, "no code reached the phone")
+	return "", fail(exitTimeout, "no code reached the phone")
 }
 
 func (t *trigger) mistype(ctx context.Context) (string, error) {

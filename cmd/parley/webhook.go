@@ -34,13 +34,13 @@ func (c *cli) webhook() *cobra.Command {
 			check: checkEvents, arg: "url", call: "POST webhooks", creates: true,
 			print: one(func(c *cli, w *webhook) string {
 				if w.Warning != "" {
-					c.hint("%s", w.Warning)
+					c.warn("%s", w.Warning)
 				}
 				c.hint("Try it with: parley webhook test %s", w.ID)
 				return pairs("id", string(w.ID), "secret", w.Secret)
 			}),
 		}, {
-			use: "list", short: "List the webhooks", call: "GET webhooks",
+			use: "list", short: "List the webhooks", call: "GET webhooks", none: "There are no webhooks. Add one with: parley webhook add URL",
 			print: rows("id,url,channel,events,state,created", func(w *webhook) []any {
 				return []any{w.ID, w.URL, w.channel(), w.events(), w.state(), when(w.CreatedAt.Time)}
 			}),

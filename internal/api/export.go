@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"parley"
 	"parley/internal/api/limit"
@@ -159,7 +158,7 @@ func (e export[T]) writeCSV(sheet *csv.Writer, rows []T) error {
 			more = e.more(row)
 		}
 		for i, name := range e.columns {
-			cells[i] = safeCell(strings.ToValidUTF8(cmp.Or(more[name], toCell(fields[name])), "\uFFFD"))
+			cells[i] = wire.SafeCell(strings.ToValidUTF8(cmp.Or(more[name], toCell(fields[name])), "\uFFFD"))
 		}
 		if err := sheet.Write(cells); err != nil {
 			return err
@@ -176,17 +175,6 @@ func toCell(value json.RawMessage) (text string) {
 		return ""
 	case json.Unmarshal(value, &text) != nil: // not a text
 		return string(value)
-	}
-	return text
-}
-
-// formulaStarts are the characters with which a spreadsheet program begins a formula, also in their wide forms.
-const formulaStarts = "=+-@\t\r\n＝＋－＠"
-
-// safeCell puts an apostrophe before what a spreadsheet program would run as a formula: texts come from strangers.
-func safeCell(text string) string {
-	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune(formulaStarts, first) {
-		return "'" + text
 	}
 	return text
 }

@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/store"
+	"parley/internal/wire"
 )
 
 func TestExportOfMessages(t *testing.T) {
@@ -122,7 +123,7 @@ func TestSafeCells(t *testing.T) {
 		"": "", "hello": "hello", "a=b": "a=b", " =1": " =1", "=1+1": "'=1+1", "+62": "'+62", "-1": "'-1", "@SUM(1)": "'@SUM(1)", "\tx": "'\tx",
 		"\rx": "'\rx", "\nx": "'\nx", "＝1": "'＝1", "'=1": "'=1", "é": "é",
 	} {
-		if got := safeCell(text); got != want {
+		if got := wire.SafeCell(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

@@ -137,7 +137,10 @@ func (c Config) normal() (Config, error) {
 	if c.BehindProxy && len(c.TrustedProxies) == 0 {
 		c.TrustedProxies, c.oneProxy = private, true
 	}
-	host, _, err := net.SplitHostPort(c.Listen)
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
 	if err != nil {
 		return c, configErrorf("%q is not an address to listen on. Give host and port, for example %s.", c.Listen, DefaultListen)
 	}
@@ -145,8 +148,8 @@ func (c Config) normal() (Config, error) {
 		return c, configErrorf("TLS needs both a certificate and its key: --tls-cert and --tls-key.")
 	}
 	if !doctor.IsLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
-		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Pass --behind-proxy if a proxy does TLS, " +
-			"or --tls-cert and --tls-key.")
+		return c, configErrorf("--listen %s is not on this machine alone, and without TLS tokens and messages would travel in clear text. "+
+			"Pass --behind-proxy if a proxy does TLS, or --tls-cert and --tls-key.", c.Listen)
 	}
 	if c.PublicURL, err = PublicURL(c.PublicURL); err != nil {
 		return c, err

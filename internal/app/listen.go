@@ -35,6 +35,10 @@ func listen(cfg Config) (net.Listener, error) {
 		return nil, fmt.Errorf("%s is in use by another program. Stop it, or run: parley %s --listen %s", cfg.Listen, cfg.mode(),
 			freeNear(cfg.Listen))
 	}
+	if errors.Is(err, os.ErrPermission) {
+		return nil, configErrorf("This user may not listen on %s: ports below 1024 need a privilege. Use another port, or grant "+
+			"CAP_NET_BIND_SERVICE.", cfg.Listen)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}

@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"parley"
@@ -107,11 +106,12 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	return c.CallWith(ctx, method, path, query, nil, body, data)
 }
 
-// Upload sends a file for later messages, and returns its id.
-func (c *Client) Upload(ctx context.Context, file *os.File) (parley.MediaID, error) {
-	name := filepath.Base(file.Name())
-	header := http.Header{"Content-Type": {"application/octet-stream"}, // the server finds out the type
-		"Content-Disposition": {mime.FormatMediaType("attachment", map[string]string{"filename": name})}}
+// Upload sends a file for later messages, and returns its id. The name may be empty.
+func (c *Client) Upload(ctx context.Context, name string, file io.Reader) (parley.MediaID, error) {
+	header := http.Header{"Content-Type": {"application/octet-stream"}} // the server finds out the type
+	if name != "" {
+		header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	}
 	var data struct {
 		ID parley.MediaID `json:"id"`
 	}

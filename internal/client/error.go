@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -51,7 +53,11 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("cannot reach %s: %v. Is it running? Start it with: parley dev, or parley serve", e.Base, e.Err)
+	remedy := "Check the address, and that the server runs"
+	if u, err := url.Parse(e.Base); err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+		remedy = "Is it running? Start it with: parley dev, or parley serve"
+	}
+	return fmt.Sprintf("cannot reach %s: %v. %s", e.Base, e.Err, remedy)
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
