@@ -118,7 +118,7 @@ func TestKubernetes(t *testing.T) {
 	checkVolumes(t, m, pod)
 	checkSecurity(t, pod, c)
 
-	if stop := c.Lifecycle.PreStop.Exec; stop == nil || strings.Join(stop.Command, " ") != "parley node drain" {
+	if stop := c.Lifecycle.PreStop.Exec; stop == nil || strings.Join(stop.Command, " ") != "parley node drain --wait --linger 10s" {
 		t.Error("a node that ends does not drain first")
 	}
 	if *pod.TerminationGracePeriodSeconds < 60 {
