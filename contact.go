@@ -15,6 +15,7 @@ type Contact struct {
 
 	// The rest is set only when one contact is read.
 	About      string
+	Timer      int    // seconds after which new messages of the chat disappear; 0: they stay
 	PictureURL string // empty: no picture, or not shown to us
 	OnNetwork  bool
 }
@@ -32,6 +33,7 @@ type Group struct {
 	CanAddMember     bool // the channel may add people
 	OnlyAdminsSend   bool
 	Description      string
+	Timer            int // as of a contact
 	ParticipantCount int
 }
 

@@ -32,6 +32,7 @@ const (
 	KindStar     Kind = "star"
 	KindArchive  Kind = "archive"
 	KindReadChat Kind = "read"
+	KindTimer    Kind = "disappearing"
 )
 
 var (
@@ -41,7 +42,8 @@ var (
 	// MediaKinds are those of messages that carry a file.
 	MediaKinds = []Kind{KindImage, KindVideo, KindFile, KindVoice, KindSticker}
 	// Kinds lists every kind.
-	Kinds = slices.Concat(HistoryKinds, []Kind{KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive, KindReadChat})
+	Kinds = slices.Concat(HistoryKinds, []Kind{KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive, KindReadChat,
+		KindTimer})
 )
 
 func (k Kind) InHistory() bool { return slices.Contains(HistoryKinds, k) }
@@ -305,6 +307,14 @@ type ReadChat struct {
 	Seen []Seen `json:"seen,omitempty"` // its messages that were not marked as read yet
 }
 
+// Timer sets after how many seconds new messages of a chat disappear; 0: they stay.
+type Timer struct {
+	Seconds int `json:"seconds"`
+}
+
+// Timers are those that networks have: none, a day, a week and 90 days.
+var Timers = []int{0, 86400, 604800, 7776000}
+
 func (Text) Kind() Kind     { return KindText }
 func (Secret) Kind() Kind   { return KindText }
 func (Image) Kind() Kind    { return KindImage }
@@ -323,6 +333,7 @@ func (Delete) Kind() Kind   { return KindDelete }
 func (Star) Kind() Kind     { return KindStar }
 func (Archive) Kind() Kind  { return KindArchive }
 func (ReadChat) Kind() Kind { return KindReadChat }
+func (Timer) Kind() Kind    { return KindTimer }
 
 func (c Text) Text() string     { return c.Body }
 func (c Secret) Text() string   { return c.Shown }
@@ -342,6 +353,7 @@ func (Delete) Text() string     { return "" }
 func (Star) Text() string       { return "" }
 func (Archive) Text() string    { return "" }
 func (ReadChat) Text() string   { return "" }
+func (Timer) Text() string      { return "" }
 
 // MediaIn returns the file that a content carries, or nil.
 func MediaIn(c Content) *Media {
@@ -508,6 +520,8 @@ func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 		return decode(data, Archive{})
 	case KindReadChat:
 		return decode(data, ReadChat{})
+	case KindTimer:
+		return decode(data, Timer{})
 	}
 	return nil, fmt.Errorf("unknown kind of message %q", kind)
 }

@@ -49,7 +49,7 @@ func TestKinds(t *testing.T) {
 		KindLocation: true, KindPoll: true, KindContact: true}
 	media := map[Kind]bool{KindImage: true, KindVideo: true, KindFile: true, KindVoice: true, KindSticker: true}
 	for _, k := range []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll,
-		KindContact, KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive, KindReadChat} {
+		KindContact, KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive, KindReadChat, KindTimer} {
 		if k.InHistory() != records[k] || k.IsMedia() != media[k] {
 			t.Errorf("%s: record %t, media %t", k, k.InHistory(), k.IsMedia())
 		}

@@ -25,6 +25,7 @@ type contactDetail struct {
 	PictureURL *string `json:"picture_url"`
 	ProfileURL *string `json:"profile_picture_url"`
 	OnNetwork  bool    `json:"on_network"`
+	Timer      int     `json:"disappearing_seconds"`
 }
 
 func toContactRow(c parley.Contact) contactRow {
@@ -85,7 +86,8 @@ func (s *server) ownSpelling(ctx context.Context, channel parley.ChannelCode, as
 func (s *server) contactInfo(ctx context.Context, r *request) (any, error) {
 	c, err := s.askContact(ctx, r)
 	picture := textOrNil(c.PictureURL)
-	detail := contactDetail{contactRow: toContactRow(c), About: c.About, PictureURL: picture, ProfileURL: picture, OnNetwork: c.OnNetwork}
+	detail := contactDetail{contactRow: toContactRow(c), About: c.About, PictureURL: picture, ProfileURL: picture, OnNetwork: c.OnNetwork,
+		Timer: c.Timer}
 	return ok("OK", detail), err
 }
 

@@ -22,6 +22,7 @@ type groupRow struct {
 	ParticipantCount int              `json:"participant_count"`
 	Description      string           `json:"description"`
 	OnlyAdminsSend   bool             `json:"only_admins_send"`
+	Timer            int              `json:"disappearing_seconds"`
 }
 
 type groupActions struct {
@@ -33,7 +34,7 @@ func toGroupRow(g parley.Group) groupRow {
 	return groupRow{
 		ID: g.ID, Name: g.Name, CreatedAt: parley.Stamp(g.CreatedAt), Owner: g.Owner, Restricted: g.Restricted,
 		IsCommunity: g.IsCommunity, IsOwner: g.IsOwner, ParticipantCount: g.ParticipantCount,
-		Description: g.Description, OnlyAdminsSend: g.OnlyAdminsSend,
+		Description: g.Description, OnlyAdminsSend: g.OnlyAdminsSend, Timer: g.Timer,
 		Actions: groupActions{JoinApproval: g.JoinApproval, CanAddMember: g.CanAddMember},
 	}
 }

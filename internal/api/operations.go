@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,6 +166,24 @@ func (s *server) readWholeChat(ctx context.Context, r *request) (gateway.Draft, 
 	return gateway.Draft{To: chat, Content: c}, err
 }
 
+// setTimer sets when messages of a chat disappear. A contact must have a chat: a stranger is not written to just for this.
+func (s *server) setTimer(ctx context.Context, r *request) (gateway.Draft, error) {
+	timer := parley.Timer{Seconds: readTimer(r, "seconds")}
+	if r.Has("contact_id") {
+		chat, err := s.chat(ctx, r)
+		return gateway.Draft{To: chat, Content: timer}, err
+	}
+	return gateway.Draft{To: r.Chat(), Content: timer}, r.Err()
+}
+
+func readTimer(r *request, name string) int {
+	seconds := int(r.RequiredWhole(name, 0, int64(slices.Max(parley.Timers))))
+	if !slices.Contains(parley.Timers, seconds) {
+		r.Fail(name, "must be 0 (messages stay), 86400 (a day), 604800 (a week) or 7776000 (90 days).")
+	}
+	return seconds
+}
+
 func (s *server) forward(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
 	to := r.Chat()
@@ -269,6 +288,11 @@ func toEffect(c parley.Content) (status, kind string) {
 			return "READ", "read"
 		}
 		return "UNREAD", "read"
+	case parley.Timer:
+		if c.Seconds > 0 {
+			return "ON", string(c.Kind())
+		}
+		return "OFF", string(c.Kind())
 	}
 	return "DONE", string(c.Kind())
 }

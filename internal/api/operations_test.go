@@ -462,6 +462,33 @@ func TestReadChat(t *testing.T) {
 	}
 }
 
+func TestDisappearing(t *testing.T) {
+	e := newEnv(t)
+	set := func(to m, seconds any) reply {
+		to["seconds"] = seconds
+		return e.call("PUT", "/api/chat/disappearing", e.main, to)
+	}
+	if r := set(m{"contact_id": ayu}, 86400); r.StatusCode != 422 || r.wrong()["contact_id"] == nil {
+		t.Errorf("a stranger: %s", r.text)
+	}
+	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "hi"}).want(t, 200)
+	for seconds, status := range map[int]string{604800: "ON", 0: "OFF"} {
+		data := set(m{"contact_id": ayu}, seconds).want(t, 200)
+		info := e.call("GET", "/api/contact/info?contact_id="+ayu, e.main, nil, "Accept", "application/json").want(t, 200)
+		if data["status"] != status || data["type"] != "disappearing" || info["disappearing_seconds"] != float64(seconds) {
+			t.Errorf("%d: %v, %v", seconds, data, info)
+		}
+	}
+	for _, wrong := range []any{nil, 1, -1, "x", 86401} {
+		if r := set(m{"contact_id": ayu}, wrong); r.StatusCode != 422 || r.wrong()["seconds"] == nil {
+			t.Errorf("%v: %s", wrong, r.text)
+		}
+	}
+	if r := set(m{}, 0); r.StatusCode != 422 || r.wrong()["contact_id"] == nil {
+		t.Errorf("without a chat: %s", r.text)
+	}
+}
+
 func TestBlock(t *testing.T) {
 	e := newEnv(t)
 	for _, blocked := range []bool{true, false} {

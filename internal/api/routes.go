@@ -82,6 +82,7 @@ func messagingRoutes(s *server) []row {
 		{"POST /api/chat/archive", ofChannel, support, "chat.archive", body, work{draft: s.archive(true), fromMessages: s.archiveResponse}},
 		{"POST /api/chat/un-archive /api/chat/unarchive", ofChannel, support, "chat.unarchive", body, s.changing(s.archive(false))},
 		{"PUT /api/chat/read", ofChannel, support, "chat.read", body, s.changing(s.readWholeChat)},
+		{"PUT /api/chat/disappearing", ofChannel, support, "chat.disappearing", body, s.changing(s.setTimer)},
 
 		{"GET /api/messages", ofChannel, viewer, "", query, handle(s.listMessages)},
 		{"GET /api/messages/{message_id}", ofChannel, viewer, "", query, handle(s.readMessage)},

@@ -57,7 +57,7 @@ func (s *server) cursor(ctx context.Context, r *request) (any, error) {
 func toPhone(p sandbox.Phone) wire.Phone {
 	return wire.Phone{
 		Number: p.Number, ContactID: parley.NewContactID(p.Number), Name: p.Name, Online: p.Online, Reads: string(p.Reads),
-		DelayMS: p.Delay.Milliseconds(), Blocks: p.Blocks, OnNetwork: p.OnNetwork, LIDOnly: p.LIDOnly,
+		DelayMS: p.Delay.Milliseconds(), Blocks: p.Blocks, OnNetwork: p.OnNetwork, LIDOnly: p.LIDOnly, Timer: p.Timer,
 	}
 }
 
@@ -88,6 +88,7 @@ func (s *server) changePhone(ctx context.Context, r *request) (any, error) {
 		Blocks:    given(r, "blocks", func() bool { return r.Bool("blocks", false) }),
 		OnNetwork: given(r, "on_network", func() bool { return r.Bool("on_network", false) }),
 		LIDOnly:   given(r, "lid_only", func() bool { return r.Bool("lid_only", false) }),
+		Timer:     given(r, "disappearing_seconds", func() int { return readTimer(r, "disappearing_seconds") }),
 		Reads: given(r, "reads", func() sandbox.Reads {
 			return sandbox.Reads(r.Choice("reads", true, string(sandbox.AtOnce), string(sandbox.WhenOpen), string(sandbox.Never)))
 		}),
@@ -117,7 +118,7 @@ func toArrived(m sandbox.Message) wire.Arrived {
 	a := wire.Arrived{
 		MessageID: m.ID.String(), GroupID: wire.Text(m.ID.Chat.Group()), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links,
 		ReplyTo: wire.Text(m.ReplyTo), Status: m.Status.String(), Timestamp: wire.At(m.At), EditedAt: wire.At(m.EditedAt),
-		Copies: m.Copies, Cursor: string(m.Cursor),
+		Copies: m.Copies, Timer: m.Timer, Cursor: string(m.Cursor),
 	}
 	if f := m.Media; f != nil {
 		a.Media = &wire.ArrivedFile{
@@ -161,7 +162,7 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 // faultKinds are the faults, faultyKinds what they can affect.
 var (
 	faultKinds  = mapped(sandbox.FaultKinds, func(k sandbox.FaultKind) string { return string(k) })
-	faultyKinds = append(slices.Clone(recordKinds), "reaction", "edit", "seen", "delete", "star", "archive")
+	faultyKinds = append(slices.Clone(recordKinds), "reaction", "edit", "seen", "delete", "star", "archive", "read", "disappearing")
 )
 
 func (s *server) addFault(ctx context.Context, r *request) (any, error) {

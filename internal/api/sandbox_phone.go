@@ -68,12 +68,16 @@ func optionalGroup(f form.Form) parley.GroupID {
 	return f.Group("group_id")
 }
 
-// changeGroupAsPhone makes a phone leave a group, join it or rename it.
+// changeGroupAsPhone makes a phone leave a group, join it, rename it or set its timer.
 func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error) {
-	group, action := r.Group("group_id"), r.Choice("action", true, "leave", "join", "rename")
+	group, action := r.Group("group_id"), r.Choice("action", true, "leave", "join", "rename", "disappearing")
 	var name string
-	if action == "rename" {
+	var timer int
+	switch action {
+	case "rename":
 		name = r.Text("name", 1, 100)
+	case "disappearing":
+		timer = readTimer(r, "seconds")
 	}
 	err := r.Err()
 	switch {
@@ -82,6 +86,8 @@ func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error
 		err = s.config.Sandbox.LeaveGroup(ctx, r.channel.Code, r.number(), group)
 	case action == "join":
 		err = s.config.Sandbox.JoinGroup(ctx, r.channel.Code, r.number(), group)
+	case action == "disappearing":
+		err = s.config.Sandbox.SetGroupTimer(ctx, r.channel.Code, r.number(), group, timer)
 	default:
 		err = s.config.Sandbox.RenameGroup(ctx, r.channel.Code, r.number(), group, name)
 	}

@@ -91,7 +91,8 @@ func TestValidator(t *testing.T) {
 			contentType: "text/plain; charset=utf-8",
 			body: `{"success":true,"message":"OK","data":{"id":"6281234567890@c.us","contact_id":"6281234567890@c.us","name":"Ayu",` +
 				`"number":"6281234567890","username":null,"is_business":false,` +
-				`"is_blocked":false,"last_seen_at":null,"about":"","picture_url":null,"profile_picture_url":null,"on_network":true}}`},
+				`"is_blocked":false,"last_seen_at":null,"about":"","picture_url":null,"profile_picture_url":null,"on_network":true,` +
+				`"disappearing_seconds":0}}`},
 		{name: "a contact as text with a field missing", method: "GET", path: "/api/contact/info?contact_id=6281234567890@c.us", status: 200,
 			contentType: "text/plain; charset=utf-8",
 			body:        `{"success":true,"message":"OK","data":{"id":"6281234567890@c.us"}}`, complaint: "on_network"},

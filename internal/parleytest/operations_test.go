@@ -149,6 +149,7 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/media/"+file, "")
 	do("GET", "/api/chat/details?limit=2&offset=2&contact_id=6281234567890@s.us", "")
 	do("PUT", "/api/chat/read", fill.Replace(`{"contact_id":"AYU","read":true}`))
+	do("PUT", "/api/chat/disappearing", fill.Replace(`{"contact_id":"AYU","seconds":86400}`))
 	do("POST", "/api/chat/archive", fill.Replace(`{"contact_id":"AYU"}`))
 	do("POST", "/api/chat/un-archive", fill.Replace(`{"contact_id":"AYU"}`))
 	do("POST", "/api/chat/unarchive", fill.Replace(`{"contact_id":"AYU"}`))

@@ -393,6 +393,7 @@ type Phone struct {
 	Blocks    bool             `json:"blocks"`
 	OnNetwork bool             `json:"on_network"`
 	LIDOnly   bool             `json:"lid_only"`
+	Timer     int              `json:"disappearing_seconds"` // of its chat with the channel
 }
 
 // Arrived is a message that reached a simulated phone.
@@ -409,6 +410,7 @@ type Arrived struct {
 	Timestamp Time         `json:"timestamp"`
 	EditedAt  Time         `json:"edited_at"`
 	Copies    int          `json:"copies"`
+	Timer     int          `json:"disappearing_seconds"`
 	Cursor    string       `json:"cursor"`
 }
 

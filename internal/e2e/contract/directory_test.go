@@ -33,7 +33,7 @@ func TestReadingGroupsAndContacts(t *testing.T) {
 }
 
 var groupKeys = []string{"id", "name", "created_at", "owner", "restricted", "is_community", "is_owner", "actions", "participant_count",
-	"description", "only_admins_send"}
+	"description", "only_admins_send", "disappearing_seconds"}
 
 func wantGroup(t *testing.T, a *parleytest.Response, path, name, owner string, members int) {
 	t.Helper()
@@ -271,7 +271,7 @@ func readContactsAsString(t *testing.T, e *parleytest.Env) {
 
 func readContactInfo(t *testing.T, e *parleytest.Env) {
 	e.Post("/api/sandbox/phones", `{"number":"6281200000031","name":"Dewi"}`).Expect(http.StatusOK)
-	keys := append(slices.Clone(contactKeys), "about", "picture_url", "profile_picture_url", "on_network")
+	keys := append(slices.Clone(contactKeys), "about", "picture_url", "profile_picture_url", "on_network", "disappearing_seconds")
 	phones := e.Get("/api/sandbox/phones").Count("data")
 	for _, c := range []struct {
 		asked, id, name string

@@ -29,7 +29,7 @@ func TestSandboxMessages(t *testing.T) {
 }
 
 var arrivedKeys = []string{"message_id", "group_id", "type", "body", "codes", "links", "media", "reply_to", "status",
-	"timestamp", "edited_at", "copies", "cursor"}
+	"timestamp", "edited_at", "copies", "disappearing_seconds", "cursor"}
 
 // sandboxArrivals checks every kind of message as it reaches a phone.
 func sandboxArrivals(t *testing.T, e *parleytest.Env) {

@@ -15,7 +15,8 @@ import (
 
 const phones = "/api/sandbox/phones"
 
-var phoneKeys = []string{"number", "contact_id", "name", "online", "reads", "delay_ms", "blocks", "on_network", "lid_only"}
+var phoneKeys = []string{"number", "contact_id", "name", "online", "reads", "delay_ms", "blocks", "on_network", "lid_only",
+	"disappearing_seconds"}
 
 // TestSandboxPhones holds the phones of the sandbox to the contract.
 func TestSandboxPhones(t *testing.T) {

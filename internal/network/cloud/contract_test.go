@@ -287,7 +287,10 @@ func (p *contractPhone) ReactionTo(t testing.TB, id parley.MessageID) string {
 func (p *contractPhone) Read(testing.TB)                 { p.Phone.Read() }
 func (p *contractPhone) SetOnline(_ testing.TB, on bool) { p.Phone.SetOnline(on) }
 func (p *contractPhone) Block(testing.TB)                { p.Phone.Block() }
-func (p *contractPhone) SeesTyping(testing.TB) bool      { return p.Phone.SeesTyping() }
+func (p *contractPhone) SetTimer(t testing.TB, _ parley.GroupID, _ int) {
+	t.Fatal("this network has no timers")
+}
+func (p *contractPhone) SeesTyping(testing.TB) bool { return p.Phone.SeesTyping() }
 
 // What the network does not have.
 func (p *contractPhone) SendInGroup(testing.TB, parley.GroupID, parley.Content, parley.MessageID) parley.MessageID {

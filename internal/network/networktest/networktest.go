@@ -66,6 +66,8 @@ type Phone interface {
 	SetOnline(t testing.TB, online bool)
 	Block(t testing.TB)
 	SeesTyping(t testing.TB) bool
+	// SetTimer sets after how many seconds messages disappear, in a group or, if it is empty, in the chat with the channel.
+	SetTimer(t testing.TB, group parley.GroupID, seconds int)
 }
 
 // Shown is a message as a phone shows it.
@@ -77,6 +79,7 @@ type Shown struct {
 	Reaction string // the channel's own
 	Edited   bool
 	Deleted  bool
+	Timer    int // seconds after which it disappears
 }
 
 // Run runs the suite. open makes a network of its own for each test.
@@ -107,6 +110,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"read receipts reach the sender", testSeen, sends(parley.KindSeen)},
 		{"what concerns only oneself is confirmed", testOwnOperations, sends(parley.KindStar, parley.KindArchive)},
 		{"a chat can be marked as read", testReadChat, sends(parley.KindReadChat)},
+		{"messages carry the timer of their chat", testTimer, sends(parley.KindTimer)},
+		{"messages carry the timer of their group", testGroupTimer, sends(parley.KindTimer)},
 		{"nothing comes of a contact that is blocked", testBlocked, (*fixture).blocks},
 		{"typing is shown", testTyping, (*fixture).types},
 		{"states are published at open, logout and pairing", testStates, (*fixture).pairs},

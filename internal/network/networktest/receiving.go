@@ -315,6 +315,62 @@ func testReadChat(t *fixture) {
 	t.send(t.outgoing(t.phone.Contact(), parley.ReadChat{}))
 }
 
+// wantTimer sends a message and checks that it carries a timer, which the network shows.
+func (t *fixture) wantTimer(chat parley.ContactID, seconds int) {
+	t.Helper()
+	m := t.outgoing(chat, parley.Text{Body: "hi"})
+	t.send(m)
+	shown := t.phone.Shows(t)
+	if last := shown[len(shown)-1]; last.ID != m.ID || last.Timer != seconds {
+		t.Errorf("the phone shows %+v, want the timer %d", last, seconds)
+	}
+}
+
+func testTimer(t *fixture) {
+	contact := t.phone.Contact()
+	t.wantTimer(contact, 0)
+	t.phone.SetTimer(t, "", 604800)
+	t.phone.Send(t, parley.Text{Body: "they disappear now"}, nil, "")
+	awaitCount[network.Message](t, t.in, 1)
+	t.wantTimer(contact, 604800)
+	for _, seconds := range []int{86400, 86400, 0} { // twice is no error
+		t.send(t.outgoing(contact, parley.Timer{Seconds: seconds}))
+		t.wantTimer(contact, seconds)
+		c, err := t.directory.Contact(t.Context(), contact)
+		if err != nil || c.Timer != seconds {
+			t.Errorf("the contact is %+v (%v), want the timer %d", c, err, seconds)
+		}
+	}
+	t.s.Close()
+	t.s, t.in = start(t, t.Harness)
+	t.phone.SetTimer(t, "", 7776000)
+	t.phone.Send(t, parley.Text{Body: "again"}, nil, "")
+	awaitCount[network.Message](t, t.in, 1)
+	t.s.Close()
+	t.s, t.in = start(t, t.Harness)
+	t.wantTimer(contact, 7776000) // it outlives the session
+}
+
+func testGroupTimer(t *fixture) {
+	g, err := t.groups.CreateGroup(t.Context(), "Club", []parley.ContactID{t.phone.Contact()})
+	t.must(err)
+	t.wantTimer(g.ID.Chat(), 0)
+	t.send(t.outgoing(g.ID.Chat(), parley.Timer{Seconds: 604800}))
+	t.wantTimer(g.ID.Chat(), 604800)
+	t.phone.SetTimer(t, g.ID, 86400)
+	t.phone.SendInGroup(t, g.ID, parley.Text{Body: "they disappear sooner"}, "")
+	awaitCount[network.Message](t, t.in, 1)
+	t.wantTimer(g.ID.Chat(), 86400)
+	all, _, err := t.groups.Groups(t.Context(), parley.Page{Limit: 100})
+	if i := slices.IndexFunc(all, func(other parley.Group) bool { return other.ID == g.ID }); err != nil || i < 0 || all[i].Timer != 86400 {
+		t.Errorf("the groups are %+v (%v)", all, err)
+	}
+	err = t.trySend(t.outgoing("120363999999999999@g.us", parley.Timer{}))[0]
+	if network.ToClass(err) != network.Permanent {
+		t.Errorf("the timer of a group that the channel is not in: %v", err)
+	}
+}
+
 func testBlocked(t *fixture) {
 	isBlocked := func(want bool) {
 		t.Helper()

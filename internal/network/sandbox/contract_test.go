@@ -108,7 +108,7 @@ func (p testPhone) Shows(t testing.TB) []networktest.Shown {
 	var shown []networktest.Shown
 	for _, m := range page.Messages {
 		shown = append(shown, networktest.Shown{ID: m.ID.ID, Group: m.ID.Chat.Group(), Content: m.Content, ReplyTo: m.ReplyTo,
-			Reaction: m.Reaction, Deleted: m.Status == parley.Deleted, Edited: !m.EditedAt.IsZero()})
+			Reaction: m.Reaction, Deleted: m.Status == parley.Deleted, Edited: !m.EditedAt.IsZero(), Timer: m.Timer})
 	}
 	return shown
 }
@@ -197,6 +197,15 @@ func (p testPhone) Block(t testing.TB) {
 	t.Helper()
 	blocks := true
 	p.patch(t, PhonePatch{Blocks: &blocks})
+}
+
+func (p testPhone) SetTimer(t testing.TB, group parley.GroupID, seconds int) {
+	t.Helper()
+	if group != "" {
+		must(t, p.network.SetGroupTimer(t.Context(), p.channel, p.number, group, seconds))
+		return
+	}
+	p.patch(t, PhonePatch{Timer: &seconds})
 }
 
 func (p testPhone) SeesTyping(t testing.TB) bool {

@@ -20,9 +20,10 @@ func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group,
 	return readPage(ctx, s, groupTotal, groupPage, page, func(row scanner) (parley.Group, error) {
 		var id, created, members int64
 		var g parley.Group
-		err := row.Scan(&id, &g.Name, &created, &g.Description, &g.Restricted, &g.OnlyAdminsSend, &g.JoinApproval, &members)
+		err := row.Scan(&id, &g.Name, &created, &g.Description, &g.Restricted, &g.OnlyAdminsSend, &g.JoinApproval, &members, &g.Timer)
 		full := s.world.group(id, g.Name, created, members)
 		full.Description, full.Restricted, full.OnlyAdminsSend, full.JoinApproval = g.Description, g.Restricted, g.OnlyAdminsSend, g.JoinApproval
+		full.Timer = g.Timer
 		return full, err
 	})
 }
@@ -90,6 +91,8 @@ func createGroup(tx *sqldb.Tx, world int64, name string, members []parley.Contac
 const (
 	addMember    = `INSERT INTO members (grp, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	removeMember = `DELETE FROM members WHERE grp = $1 AND number = $2`
+
+	setGroupTimer = `UPDATE groups SET timer = $2 WHERE id = $1`
 )
 
 func (w *world) group(id int64, name string, created, members int64) parley.Group {
@@ -168,6 +171,13 @@ func (t *sendTx) writeToGroup(m *parley.Message, copies int) (refusal, err error
 	if err != nil {
 		return nil, err
 	}
+	if c, ok := m.Content.(parley.Timer); ok {
+		return nil, t.tx.Do(setGroupTimer, row, c.Seconds)
+	}
+	var timer int
+	if err := t.tx.QueryRow(`SELECT timer FROM groups WHERE id = $1`, []any{row}, &timer); err != nil {
+		return nil, err
+	}
 	members, err := t.world.members(t.tx, row)
 	if err != nil {
 		return nil, err
@@ -176,7 +186,7 @@ func (t *sendTx) writeToGroup(m *parley.Message, copies int) (refusal, err error
 		switch {
 		case !p.OnNetwork:
 		case m.Content.Kind().InHistory():
-			err = t.deliver(m, p, row, copies)
+			err = t.deliver(m, p, row, timer, copies)
 		default:
 			err = t.applyOperation(m, p)
 		}
@@ -220,6 +230,9 @@ func (w *world) sendInGroup(ctx context.Context, p *phone, m *Message, o Outgoin
 			return err
 		}
 		m.ID.Chat, m.group = o.Group.Chat(), row
+		if err := tx.QueryRow(`SELECT timer FROM groups WHERE id = $1`, []any{row}, &m.Timer); err != nil {
+			return err
+		}
 		if err := w.addPhoneMessage(tx, p, m); err != nil {
 			return err
 		}
@@ -261,6 +274,17 @@ func (n *Network) RenameGroup(ctx context.Context, channel parley.ChannelCode, n
 		return cmp.Or(checkMay(tx, row, p, `locked`, "Only admins may change this group."),
 			tx.Do(`UPDATE groups SET name = $1 WHERE id = $2`, name, row),
 			w.addGroupChange(tx, p, row, parley.GroupChange{Name: name}))
+	})
+}
+
+// SetGroupTimer sets the timer of a group, as a phone.
+func (n *Network) SetGroupTimer(ctx context.Context, channel parley.ChannelCode, number string, group parley.GroupID, seconds int) error {
+	w, p, err := n.actor(ctx, channel, number)
+	if err != nil {
+		return err
+	}
+	return w.asMember(ctx, p, group, func(tx *sqldb.Tx, p *phone, row int64, _ []*phone) error {
+		return cmp.Or(checkMay(tx, row, p, `locked`, "Only admins may change this group."), tx.Do(setGroupTimer, row, seconds))
 	})
 }
 

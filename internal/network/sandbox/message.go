@@ -30,6 +30,7 @@ type Message struct {
 	At        time.Time
 	EditedAt  time.Time // when its text was last changed; zero: never
 	Copies    int       // how often the channel sent it
+	Timer     int       // seconds after which it disappears; 0: it stays. The sandbox keeps it, so that tests can read it
 	Reaction  string    // the channel's reaction to it
 	Reactions []string  // of both sides, the channel's first
 	Votes     []string  // what the phone chose, if it is a poll
@@ -145,7 +146,7 @@ func (n *Network) messages(
 }
 
 const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes, grp, author,
-	edited_at`
+	edited_at, timer`
 
 // scan calls do for a phone's messages after a position, in order, until it returns false.
 func (n *Network) scan(ctx context.Context, p *phone, after int64, do func(Message) (more bool)) error {
@@ -179,7 +180,7 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 	var data []byte
 	var phoneReaction, votes string
 	err := row.Scan(&seq, &m.direction, &m.ID.ID, &m.Kind, &m.Body, &data, &m.ReplyTo, &at, &m.Copies, &m.Status, &m.Reaction,
-		&phoneReaction, &votes, &m.group, &author, &edited)
+		&phoneReaction, &votes, &m.group, &author, &edited, &m.Timer)
 	if err != nil {
 		return Message{}, err
 	}

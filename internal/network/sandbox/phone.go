@@ -25,6 +25,7 @@ type Phone struct {
 	OnNetwork bool
 	LIDOnly   bool // the network names it by a LID, which the session maps to its number: the channel sees no difference
 	Replies   bool // replies to every message
+	Timer     int  // seconds after which new messages of its chat with the channel disappear; 0: they stay
 
 	TypingUntil time.Time // until when it shows that the channel is typing; zero: it does not
 	LastSeenAt  time.Time // zero: not known
@@ -48,6 +49,7 @@ type PhonePatch struct {
 	Blocks    *bool
 	OnNetwork *bool
 	LIDOnly   *bool
+	Timer     *int
 }
 
 // Free numbers are chosen from here upwards: 62812-9000-0001 and so on.
@@ -96,13 +98,13 @@ func newPhone(number string) Phone {
 }
 
 const phoneColumns = `id, world, number, name, online, reads, delay_ms, blocks, blocked, on_network, lid_only, answers, seen_at,
-	delivered, read`
+	delivered, read, timer`
 
 func scanPhone(row scanner) (*phone, error) {
 	var p phone
 	var delay, seen int64
 	err := row.Scan(&p.id, &p.world, &p.Number, &p.Name, &p.Online, &p.Reads, &delay, &p.Blocks, &p.Blocked, &p.OnNetwork, &p.LIDOnly,
-		&p.Replies, &seen, &p.delivered, &p.read)
+		&p.Replies, &seen, &p.delivered, &p.read, &p.Timer)
 	p.OnNetwork = p.OnNetwork && p.contactID().CanExist()
 	p.Delay = time.Duration(delay) * time.Millisecond
 	if seen > 0 {
@@ -309,10 +311,12 @@ func (patch PhonePatch) apply(tx *sqldb.Tx, id int64) error {
 	}
 	return tx.Do(`UPDATE phones SET name = coalesce($2, name), online = coalesce($3, online), reads = coalesce($4, reads),
 		delay_ms = coalesce($5, delay_ms), blocks = coalesce($6, blocks), on_network = coalesce($7, on_network),
-		lid_only = coalesce($8, lid_only), changed = 1, seen_at = CASE WHEN $3 IS NULL OR $3 = online THEN seen_at ELSE $9 END
+		lid_only = coalesce($8, lid_only), changed = 1, timer = coalesce($10, timer),
+		seen_at = CASE WHEN $3 IS NULL OR $3 = online THEN seen_at ELSE $9 END
 		WHERE id = $1`,
 		id, optional(patch.Name), optional(patch.Online), optional(patch.Reads), delay,
-		optional(patch.Blocks), optional(patch.OnNetwork), optional(patch.LIDOnly), time.Now().UnixMilli())
+		optional(patch.Blocks), optional(patch.OnNetwork), optional(patch.LIDOnly), time.Now().UnixMilli(),
+		optional(patch.Timer))
 }
 
 // optional returns a value for the database, or nil for no change.

@@ -71,7 +71,7 @@ func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Me
 		ID: parley.MessageRef{Chat: p.contactID(), ID: MessageIDFrom(random)}, Author: p.contactID(), direction: fromPhone,
 		Kind: content.Kind(), Body: text, Content: content, Media: parley.MediaIn(content),
 		ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
-		Copies: 1, Codes: Codes(text), Links: safehttp.Links(text),
+		Copies: 1, Codes: Codes(text), Links: safehttp.Links(text), Timer: p.Timer,
 	}
 }
 
@@ -96,7 +96,7 @@ func (w *world) insertMessage(tx *sqldb.Tx, p *phone, direction int64, m *Messag
 	}
 	if err == nil {
 		err = tx.Do(insertMessage, seq, p.id, direction, string(m.ID.ID), string(m.Kind), m.Body, data, string(m.ReplyTo), m.At.UnixMilli(),
-			m.group, author)
+			m.group, author, m.Timer)
 	}
 	return data, seq, err
 }

@@ -146,7 +146,7 @@ func (t *sendTx) write(m *parley.Message, copies int) (refusal, err error) {
 		}
 	}
 	if m.Content.Kind().InHistory() {
-		return nil, t.deliver(m, p, 0, copies)
+		return nil, t.deliver(m, p, 0, p.Timer, copies)
 	}
 	return nil, t.applyOperation(m, p)
 }
@@ -197,7 +197,7 @@ func (p *phone) refusal(m *parley.Message) error {
 		return nil // the phone need not accept it
 	}
 	switch {
-	case kind != parley.KindReaction && kind != parley.KindEdit && !kind.InHistory():
+	case kind != parley.KindReaction && kind != parley.KindEdit && kind != parley.KindTimer && !kind.InHistory():
 		return network.ErrUnsupported
 	case !p.contactID().CanExist():
 		return network.ErrImpossibleNumber
@@ -228,22 +228,22 @@ func (p *phone) direction(ref parley.MessageRef, author parley.ContactID) int64 
 }
 
 const (
-	messageInserted = `seq, phone, from_phone, id, kind, body, data, reply_to, at, grp, author`
+	messageInserted = `seq, phone, from_phone, id, kind, body, data, reply_to, at, grp, author, timer`
 	insertMessage   = `INSERT INTO messages (` + messageInserted + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 	oneMessage = ` WHERE phone = $1 AND id = $2 AND from_phone = $3`
 	// deliverMany adds messages, or counts another copy of those that are known, and returns whether each is new. A message is in
 	// it once.
 	deliverMany = `INSERT INTO messages (` + messageInserted + `)
-		SELECT seq, phone, from_phone, id, kind, body, convert_to(data, 'UTF8'), reply_to, at, grp, author
+		SELECT seq, phone, from_phone, id, kind, body, convert_to(data, 'UTF8'), reply_to, at, grp, author, timer
 			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-				$10::bigint[], $11::text[]) WITH ORDINALITY AS given (` + messageInserted + `, n) ORDER BY n
+				$10::bigint[], $11::text[], $12::bigint[]) WITH ORDINALITY AS given (` + messageInserted + `, n) ORDER BY n
 		ON CONFLICT (phone, id, from_phone) DO UPDATE SET copies = messages.copies + 1 RETURNING copies = 1`
 )
 
-// deliver writes a message to a phone, in the chat of a group unless that is zero. A known id means another copy of that
-// message.
-func (t *sendTx) deliver(m *parley.Message, p *phone, group int64, copies int) error {
+// deliver writes a message to a phone, in the chat of a group unless that is zero, with the timer of the chat. A known id
+// means another copy of that message.
+func (t *sendTx) deliver(m *parley.Message, p *phone, group int64, timer, copies int) error {
 	w, content := t.world, m.Content
 	data, err := parley.EncodeContent(content)
 	if err != nil {
@@ -254,7 +254,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, group int64, copies int) e
 		return err
 	}
 	args := []any{seq, p.id, fromChannel, string(m.ID), string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli(),
-		group, ""}
+		group, "", int64(timer)}
 	arrived := &written{delivery: delivery{p, arrival{seq: seq, id: m.ID, group: group, voice: content.Kind() == parley.KindVoice, at: t.at}}}
 	again := slices.ContainsFunc(t.written, func(d *written) bool { return d.phone.id == p.id && d.id == m.ID })
 	t.written = append(t.written, arrived)
@@ -311,6 +311,10 @@ func (t *sendTx) applyOperation(m *parley.Message, p *phone) (err error) {
 		err = sqldb.Each(c.Seen, func(seen parley.Seen) error { return t.see(seen, p) })
 	case parley.Delete:
 		err = t.tx.Do(deleteMessage, p.id, string(c.Target.ID), fromChannel, int64(parley.Deleted))
+	case parley.Timer:
+		p.Timer = c.Seconds // for what follows in this burst
+		t.tx.OnCommit(t.world.clearPhones)
+		err = t.tx.Do(`UPDATE phones SET timer = $2, changed = 1 WHERE id = $1`, p.id, c.Seconds)
 	case parley.Star, parley.Archive: // private to the channel: no phone sees it
 	}
 	return err

@@ -294,10 +294,11 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) erro
 // The totals and pages of contacts and groups. None of them may read all rows of a world.
 const (
 	contactTotal = `SELECT contact_count FROM worlds WHERE id = $1`
-	groupColumns = `id, name, created_at, description, locked, announce, approval, (SELECT count(*) FROM members WHERE grp = groups.id)`
-	groupTotal   = `SELECT group_count FROM worlds WHERE id = $1`
-	contactPage  = `SELECT ` + phoneColumns + ` FROM phones WHERE world = $1 AND name <> '' ORDER BY name, number LIMIT $2 OFFSET $3`
-	groupPage    = `SELECT ` + groupColumns + ` FROM groups
+	groupColumns = `id, name, created_at, description, locked, announce, approval, (SELECT count(*) FROM members WHERE grp = groups.id),
+		timer`
+	groupTotal  = `SELECT group_count FROM worlds WHERE id = $1`
+	contactPage = `SELECT ` + phoneColumns + ` FROM phones WHERE world = $1 AND name <> '' ORDER BY name, number LIMIT $2 OFFSET $3`
+	groupPage   = `SELECT ` + groupColumns + ` FROM groups
 		WHERE world = $1 AND gone = 0 ORDER BY name, id LIMIT $2 OFFSET $3`
 )
 
@@ -318,7 +319,7 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Cont
 	return readPage(ctx, s, contactTotal, contactPage, page, func(row scanner) (parley.Contact, error) {
 		p, err := s.world.scanView(row)
 		c := p.contact()
-		c.About, c.OnNetwork = "", false // only in the details of one contact
+		c.About, c.OnNetwork, c.Timer = "", false, 0 // only in the details of one contact
 		return c, err
 	})
 }
@@ -376,7 +377,7 @@ func (s *session) lookUp(ctx context.Context, id parley.ContactID) (Phone, error
 
 func (p Phone) contact() parley.Contact {
 	c := parley.Contact{ID: parley.NewContactID(p.Number), Name: p.Name, IsBlocked: p.Blocked || p.Blocks, OnNetwork: p.OnNetwork,
-		LastSeenAt: p.LastSeenAt}
+		LastSeenAt: p.LastSeenAt, Timer: p.Timer}
 	if p.OnNetwork {
 		c.About = about
 	}

@@ -27,6 +27,12 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 		}
 		quote.IsForwarded, quote.ForwardingScore = new(true), new(uint32(1))
 	}
+	if m.Content.Kind().InHistory() {
+		var err error
+		if quote, err = conn.withTimer(ctx, to, quote); err != nil {
+			return nil, err
+		}
+	}
 	switch c := m.Content.(type) {
 	case parley.Text:
 		c, quote = conn.mention(ctx, to, c, quote)
@@ -61,6 +67,8 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 		return conn.composeEdit(ctx, m, c, to, quote)
 	case parley.Delete:
 		return conn.client.BuildRevoke(to, types.EmptyJID, types.MessageID(c.Target.ID)), nil
+	case parley.Timer:
+		return composeTimer(m, c), nil
 	}
 	return nil, network.ErrUnsupported
 }

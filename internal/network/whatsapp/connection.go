@@ -30,6 +30,7 @@ type connection struct {
 	// groupKeys has the holders of this device's sender keys.
 	groupKeys keystore.GroupKeys
 	people    keystore.People // whose number is hidden
+	timers    keystore.Timers // of messages that disappear
 	log       *logger
 
 	ctx     context.Context // of everything that whatsmeow does on it
@@ -74,6 +75,7 @@ func newConnection(s *session, device *store.Device) *connection {
 	conn.version = s.d.versions.get().number
 	if device.ID != nil {
 		conn.people, _ = device.LIDs.(keystore.People)
+		conn.timers, _ = device.LIDs.(keystore.Timers)
 		device.LIDs = lidObserver{device.LIDs, conn}
 		device.Container = undeletable{device.Container}
 		device.Identities = trusting{device.Identities}

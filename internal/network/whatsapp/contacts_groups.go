@@ -154,6 +154,11 @@ func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Cont
 		if c.PictureURL, err = conn.pictureURL(ctx, lid); err != nil {
 			return c, err
 		}
+		timer, err := conn.timer(ctx, lid)
+		if err != nil {
+			return c, err
+		}
+		c.Timer = int(timer.Seconds)
 		c.IsBlocked, err = conn.isBlocked(ctx, id)
 		return c, err
 	})
@@ -231,7 +236,7 @@ func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley
 		Restricted: g.IsLocked, IsCommunity: g.IsParent, IsOwner: conn.isOwn(g.OwnerJID) || conn.isOwn(g.OwnerPN),
 		OnlyAdminsSend: g.IsAnnounce, Description: stripNUL(g.Topic), JoinApproval: g.IsJoinApprovalRequired,
 		CanAddMember:     admin || g.MemberAddMode == types.GroupMemberAddModeAllMember,
-		ParticipantCount: max(g.ParticipantCount, len(g.Participants)),
+		ParticipantCount: max(g.ParticipantCount, len(g.Participants)), Timer: int(g.DisappearingTimer),
 	}, nil
 }
 

@@ -150,6 +150,7 @@ func (p *contractPhone) Shows(t testing.TB) []networktest.Shown {
 			find(m.Target).Reaction = m.Text
 		case whatsapptest.KindDelete:
 			find(m.Target).Deleted, find(m.Target).Content = true, parley.Text{}
+		case whatsapptest.KindTimer:
 		case whatsapptest.KindEdit:
 			if shown := find(m.Target); !shown.Deleted { // as on a phone
 				shown.Edited, shown.Content = true, parley.Text{Body: m.Text}
@@ -158,7 +159,7 @@ func (p *contractPhone) Shows(t testing.TB) []networktest.Shown {
 			read := parse(m.Raw)
 			read.content = p.w.withMentions(read)
 			all = append(all, networktest.Shown{ID: parley.MessageID(m.ID), Group: groupChat(m.Chat).Group(), Content: p.fetched(t, read),
-				ReplyTo: read.replyTo})
+				ReplyTo: read.replyTo, Timer: int(findContextInfo(m.Raw).GetExpiration())})
 		}
 	}
 	return all
@@ -404,6 +405,16 @@ func (p *contractPhone) SetOnline(t testing.TB, online bool) {
 func (p *contractPhone) Block(testing.TB) {
 	p.blocks = true
 	p.Phone.Block(p.w.owner)
+}
+
+func (p *contractPhone) SetTimer(t testing.TB, group parley.GroupID, seconds int) {
+	t.Helper()
+	if group != "" {
+		p.group(t, group).SetTimer(p.Phone, strconv.Itoa(seconds))
+		return
+	}
+	_, err := p.Phone.SetTimer(t.Context(), p.w.owner, uint32(seconds))
+	must(t, err)
 }
 
 func (p *contractPhone) SeesTyping(t testing.TB) bool {

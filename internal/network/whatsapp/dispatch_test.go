@@ -282,6 +282,7 @@ func TestSameAsWhatsmeow(t *testing.T) {
 		"deletion": conn.client.BuildRevoke(to, types.EmptyJID, "3EB0"),
 		"contact":  {ContactMessage: &waE2E.ContactMessage{}},
 		"contacts": {ContactsArrayMessage: &waE2E.ContactsArrayMessage{}},
+		"timer":    composeTimer(&parley.Message{}, parley.Timer{Seconds: 86400}),
 		"edit":     conn.client.BuildEdit(to, "3EB0", &waE2E.Message{Conversation: new("hello")}),
 		"poll":     composePoll(parley.Poll{Title: "Tea?", Options: []string{"yes", "no"}}, make([]byte, 32), nil),
 	} {

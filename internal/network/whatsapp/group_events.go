@@ -30,6 +30,7 @@ func (conn *connection) handleGroupInfo(e *events.GroupInfo) bool {
 		name = e.Name.Name
 	}
 	if len(e.Join) == 0 && len(e.Leave) == 0 && name == "" {
+		conn.s.groups.invalidate(e.JID) // its timer may have changed, or who may write
 		return true
 	}
 	return conn.deliverGroupChange(e.JID, e.Sender, e.SenderPN, e.Join, e.Leave, name, e.Timestamp)

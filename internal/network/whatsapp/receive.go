@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 	"parley/internal/wait"
 )
 
@@ -48,6 +49,10 @@ func (conn *connection) offer(e network.Event) bool {
 func (conn *connection) pause(d time.Duration) bool { return wait.Sleep(conn.handlerCtx, d) }
 
 func (conn *connection) handleMessage(e *events.Message) bool {
+	if err := conn.learnTimer(e.Info.Chat, e.Message, e.Info.Timestamp); err != nil {
+		conn.log.Warnf("learn the timer of a chat: %v", err)
+		return false
+	}
 	if e.Info.IsFromMe {
 		return conn.handleOwn(e)
 	}
@@ -292,6 +297,12 @@ func (conn *connection) deliverHistory(chat *waHistorySync.Conversation, jid, ot
 	with, known, err := conn.contactFor(conn.ctx, jid, other)
 	if !isGroup && (err != nil || !known || conn.storeMet(conn.ctx, with) != nil) {
 		return true
+	}
+	if seconds := chat.GetEphemeralExpiration(); seconds != 0 && !isGroup {
+		t := keystore.Timer{Seconds: seconds, SetAt: chat.GetEphemeralSettingTimestamp()}
+		if err := conn.timers.PutTimer(conn.ctx, conn.timerKey(conn.ctx, jid), t); err != nil {
+			conn.log.Warnf("store a timer: %v", err)
+		}
 	}
 	var all []network.Message
 	for _, m := range chat.GetMessages() {

@@ -70,6 +70,10 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 		return conn.archive(ctx, m.Chat, c.Archived)
 	case parley.ReadChat:
 		return conn.readChat(ctx, m.Chat, c)
+	case parley.Timer:
+		if group, ok := groupJID(m.Chat.Group()); ok {
+			return conn.setGroupTimer(ctx, group, c)
+		}
 	}
 	to, err := conn.findAddress(ctx, m.Chat)
 	if err != nil {
@@ -88,6 +92,9 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 		if found, lookErr := conn.lookUpNumber(ctx, m.Chat); lookErr == nil && !found {
 			return errAbsent
 		}
+	}
+	if c, ok := m.Content.(parley.Timer); ok && err == nil {
+		conn.sentTimer(ctx, m, to, c.Seconds)
 	}
 	return err
 }

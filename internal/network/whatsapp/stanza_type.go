@@ -51,8 +51,9 @@ func editAttribute(m *waE2E.Message) types.EditAttribute {
 	if m.EditedMessage != nil {
 		return types.EditAttributeMessageEdit
 	}
-	if m.ReactionMessage != nil && m.ReactionMessage.GetText() == whatsmeow.RemoveReactionText || m.ProtocolMessage != nil {
-		return types.EditAttributeSenderRevoke // a deletion is the only protocol message that is composed
+	if m.ReactionMessage != nil && m.ReactionMessage.GetText() == whatsmeow.RemoveReactionText ||
+		m.ProtocolMessage.GetKey() != nil {
+		return types.EditAttributeSenderRevoke // a deletion is the only protocol message about another that is composed
 	}
 	return types.EditAttributeEmpty
 }

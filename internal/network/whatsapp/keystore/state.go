@@ -23,6 +23,8 @@ const (
 
 	metKind kind = 7 // a contact without a visible number that the device met, by LID
 
+	timerKind kind = 8 // the timer of a chat, by address
+
 	// Only in the cache.
 	lidKind      kind = 101 // the LID of a number
 	numberKind   kind = 102 // the number of a LID

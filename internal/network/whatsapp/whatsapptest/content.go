@@ -92,6 +92,8 @@ func toKind(m *waE2E.Message) Kind {
 		return KindDelete
 	case edit(m) != nil:
 		return KindEdit
+	case m.GetProtocolMessage().GetType() == waE2E.ProtocolMessage_EPHEMERAL_SETTING:
+		return KindTimer
 	}
 	return KindOther
 }

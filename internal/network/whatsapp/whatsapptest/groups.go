@@ -19,6 +19,7 @@ type Group struct {
 	admins  []*account // besides the creator
 	asked   []*account // who wait to be let in
 	topic   string
+	timer   string          // seconds after which messages disappear; empty: never
 	flags   map[string]bool // locked, announcement, membership_approval_mode, all_member_add
 	// byNumber: the group names its members by number, except who hides it.
 	byNumber bool
@@ -117,6 +118,22 @@ func (g *Group) Rename(by *Phone, subject string) {
 		n("subject", attrs{"subject": subject, "s_t": unix(), "s_o": by.account.lidJID(0)}))
 }
 
+// SetTimer sets after how many seconds messages in the group disappear.
+func (g *Group) SetTimer(by *Phone, seconds string) {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	g.server.setTimer(g, by.main.device, seconds)
+}
+
+func (s *Server) setTimer(g *Group, by *device, seconds string) {
+	g.timer = seconds
+	change := n("not_ephemeral", nil)
+	if seconds != "" {
+		change = n("ephemeral", attrs{"expiration": seconds})
+	}
+	s.notifyGroup(g, by, g.members, change)
+}
+
 func (g *Group) change(by *Phone, what string, others []*Phone) {
 	g.server.mu.Lock()
 	defer g.server.mu.Unlock()
@@ -199,6 +216,9 @@ func (g *Group) node() node {
 			children = append(children, n(flag, nil))
 		}
 	}
+	if g.timer != "" {
+		children = append(children, n("ephemeral", attrs{"expiration": g.timer}))
+	}
 	if g.flags["all_member_add"] {
 		children = append(children, leaf("member_add_mode", []byte("all_member_add")))
 	}
@@ -252,6 +272,9 @@ func (s *Server) groupIQ(c *conn, d *device, q, child *node) bool {
 		c.reply(q)
 	case "set unlocked", "set not_announcement":
 		delete(g.flags, map[string]string{"unlocked": "locked", "not_announcement": "announcement"}[child.Tag])
+		c.reply(q)
+	case "set ephemeral", "set not_ephemeral":
+		s.setTimer(g, d, str(child, "expiration"))
 		c.reply(q)
 	case "set membership_approval_mode":
 		join := first(child)

@@ -26,6 +26,7 @@ const (
 	KindReaction Kind = "reaction"
 	KindEdit     Kind = "edit"
 	KindDelete   Kind = "delete"
+	KindTimer    Kind = "timer"
 	KindOther    Kind = "other"
 )
 

@@ -57,6 +57,13 @@ func (p *Phone) Edit(ctx context.Context, id, text string) (string, error) {
 	}}})
 }
 
+// SetTimer sets after how many seconds messages in the chat with another phone disappear; 0: they stay.
+func (p *Phone) SetTimer(ctx context.Context, to *Phone, seconds uint32) (string, error) {
+	return p.SendMessage(ctx, to, &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
+		Type: waE2E.ProtocolMessage_EPHEMERAL_SETTING.Enum(), EphemeralExpiration: &seconds, EphemeralSettingTimestamp: proto.Int64(unix()),
+	}})
+}
+
 func (p *Phone) Read(ids ...string) error { return p.sendReceipt(types.ReceiptTypeRead, ids) }
 
 // Played is the Read of a voice message.
