@@ -27,7 +27,7 @@ $(error Go is not installed. Install Go 1.26 or later: https://go.dev/dl)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients browser screenshots bench torture cover release vulns clean \
+.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients browser screenshots bench torture soak cover release vulns clean \
 	deploy-check deps fmt static tidy generated
 
 help: ## List the targets
@@ -111,10 +111,20 @@ bench: build postgres-deps ## Measure performance, as ratios of one run
 
 # NIGHT=1 does ten times as much.
 N := $(if $(NIGHT),0,)
+torture soak: export PARLEY_RUNS=$(CURDIR)/docs/runs.tsv
+SUM_RUNS := go test -count=1 -run TestReliabilityPage ./internal/e2e/runs -update
 torture: test-deps postgres-deps ## Kill the server and nodes repeatedly under load, for hours
 	PARLEY_KILLS=120$(N) PARLEY_MESSAGES=30000$(N) PARLEY_INBOUND=10000$(N) PARLEY_OUTAGE=10s go test -count=1 -v -timeout 40h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
-	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
+	$(if $(CC_FOUND),PARLEY_RUNS= PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
 	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) PARLEY_NODE_PARTITIONS=6$(N) PARLEY_NODE_CLOCK=1 go test -count=1 -v -parallel 1 -timeout 20h ./internal/e2e/cluster
+	$(SUM_RUNS)
+
+# How long, and how many messages per second.
+SOAK ?= 2h
+RATE ?= 100
+soak: test-deps ## Send at a steady rate with everything else going on, for SOAK
+	PARLEY_SOAK=$(SOAK) PARLEY_RATE=$(RATE) go test -count=1 -v -timeout 40h -run '^TestSoak$$' ./internal/e2e/crash
+	$(SUM_RUNS)
 
 cover: test-deps ## Show the test coverage
 	go test -coverprofile=cover.out -coverpkg=./... ./...
@@ -139,7 +149,7 @@ release: ## Build a release into dist: programs, images, an SBOM, checksums and 
 		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} \
 			go build -buildvcs=true -trimpath -ldflags '-s -w -X main.version=$(RELEASE)' -o $$file ./cmd/parley; \
 	done
-	@set -e; for arch in amd64 arm64; do \
+	@set -e; for arch in $(patsubst linux/%,%,$(filter linux/%,$(TARGETS))); do \
 		file=dist/parley-$(RELEASE)-image-$$arch.tar.gz; echo $$file; \
 		go run ./internal/tools/image -tag parley:$(RELEASE) -o $$file dist/parley-$(RELEASE)-linux-$$arch; \
 	done

@@ -82,6 +82,7 @@ var arrows = map[string][]string{
 	"internal/network/cloud/cloudtest":       {},
 	"internal/store/storetest":               {},
 	"internal/postgrestest":                  {},
+	"internal/e2e/runs":                      {},
 	"internal/media/mediatest":               {},
 	"internal/network/networktest":           {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",

@@ -16,7 +16,7 @@ func TestKilledNodes(t *testing.T) {
 	c := startNodes(t)
 	l := startLoad(t, c)
 	l.progress()
-	for range times(t, "PARLEY_NODE_KILLS") {
+	for range l.times("PARLEY_NODE_KILLS") {
 		n := c.all[rand.N(len(c.all))]
 		n.kill()
 		l.progress() // also of its channels: another node took over
@@ -32,7 +32,7 @@ func TestRollingRestart(t *testing.T) {
 	c := startNodes(t)
 	l := startLoad(t, c)
 	l.progress()
-	for range times(t, "PARLEY_NODE_RESTARTS") {
+	for range l.times("PARLEY_NODE_RESTARTS") {
 		for _, n := range c.all {
 			n.terminate()
 			l.progress()
@@ -49,7 +49,7 @@ func TestPausedNodes(t *testing.T) {
 	c := startNodes(t)
 	l := startLoad(t, c)
 	l.progress()
-	for range times(t, "PARLEY_NODE_PAUSES") {
+	for range l.times("PARLEY_NODE_PAUSES") {
 		n := c.all[rand.N(len(c.all))]
 		n.signal(syscall.SIGSTOP)
 		time.Sleep(10 * time.Second) // what the test is about: the others take over meanwhile
@@ -66,7 +66,7 @@ func TestDatabaseCrashes(t *testing.T) {
 	c := startNodesOn(t, server.Schema(t))
 	l := startLoad(t, c)
 	l.progress()
-	for range times(t, "PARLEY_DATABASE_KILLS") {
+	for range l.times("PARLEY_DATABASE_KILLS") {
 		server.Kill()
 		server.Run(t)
 		l.progress()
@@ -85,7 +85,7 @@ func TestDatabaseFailsOver(t *testing.T) {
 	l := startLoad(t, c)
 	l.progress()
 	free := ""
-	for i := range times(t, "PARLEY_DATABASE_FAILOVERS") {
+	for i := range l.times("PARLEY_DATABASE_FAILOVERS") {
 		if i > 0 {
 			standby = primary.Standby(t, free)
 			l.progress()

@@ -5,16 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"parley/internal/e2e/runs"
 )
 
 const (
@@ -25,8 +30,9 @@ const (
 // load is clients that send without end, each to one channel, at any node. A client repeats a request that got no answer or
 // 503, with the same key.
 type load struct {
-	c    *nodes
-	stop atomic.Bool
+	c      *nodes
+	record *runs.Run
+	stop   atomic.Bool
 	// shown returns what a contact's phone showed, once there are as many as wanted.
 	shown func(channel, number string, want int) []string
 	wg    sync.WaitGroup
@@ -57,7 +63,8 @@ func startLoad(t *testing.T, c *nodes) *load {
 }
 
 func newLoad(c *nodes) *load {
-	return &load{c: c, acked: map[string][]string{}, ids: map[string]bool{}, hook: map[string]bool{}, approved: map[string]int{}}
+	return &load{c: c, record: runs.Begin(c.t),
+		acked: map[string][]string{}, ids: map[string]bool{}, hook: map[string]bool{}, approved: map[string]int{}}
 }
 
 // start adds a webhook and starts the clients.
@@ -248,6 +255,22 @@ func (l *load) counts() (n [loadChannels]int) {
 	return n
 }
 
+// times repeats something once, or as often as a variable says, and counts it in the record.
+func (l *load) times(name string) iter.Seq[int] {
+	n := 1
+	if text, ok := os.LookupEnv(name); ok {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			l.c.t.Fatalf("%s: %v", name, err)
+		}
+	}
+	return func(yield func(int) bool) {
+		for i := 0; i < n && yield(i); i++ {
+			l.record.Times++
+		}
+	}
+}
+
 // judge stops the clients and compares what was acknowledged with the history, with what the phones received, and with
 // what the webhook received.
 func (l *load) judge() {
@@ -255,12 +278,18 @@ func (l *load) judge() {
 	t.Helper()
 	l.stop.Store(true)
 	l.wg.Wait()
+	l.record.Messages = len(l.ids)
+	for _, n := range l.c.all {
+		l.record.Watch(n.cmd.Process.Pid)
+	}
 	if t.Failed() {
 		return
 	}
 	for key, want := range l.acked {
 		channel, contact, _ := strings.Cut(key, " ")
-		if !l.compare("phone "+key, l.shown(channel, contact, len(want)), want) {
+		shown := l.shown(channel, contact, len(want))
+		l.record.Compare(shown, want)
+		if !l.compare("phone "+key, shown, want) {
 			t.Logf("%s has %s", key, l.detail(channel, contact))
 		}
 		l.compare("history "+key, l.history(channel, contact), want)
@@ -268,12 +297,13 @@ func (l *load) judge() {
 	l.c.eventually("the webhook knows every message", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		l.record.Skipped = 0
 		for id := range l.ids {
 			if !l.hook[id] {
-				return false
+				l.record.Skipped++
 			}
 		}
-		return true
+		return l.record.Skipped == 0
 	})
 	for code, n := range l.approved {
 		if n > 1 {

@@ -151,7 +151,7 @@ func TestNodePartitionedFromDatabase(t *testing.T) {
 	lab := newLab(t)
 	l := startLoad(t, lab.nodes)
 	l.progress()
-	for i := range times(t, "PARLEY_NODE_PARTITIONS") {
+	for i := range l.times("PARLEY_NODE_PARTITIONS") {
 		cut := place(i % 3)
 		before := lab.all[cut].memberships(t)
 		lab.cut(cut, database)
@@ -182,7 +182,7 @@ func TestNodesPartitionedFromEachOther(t *testing.T) {
 	}
 	l := startLoad(t, lab.nodes)
 	l.progress()
-	for i := range times(t, "PARLEY_NODE_PARTITIONS") {
+	for i := range l.times("PARLEY_NODE_PARTITIONS") {
 		one, other := place(i%3), place((i+1)%3)
 		before := lab.owners()
 		lab.cut(one, other)

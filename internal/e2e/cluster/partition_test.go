@@ -115,7 +115,7 @@ func TestNodeWithoutDatabase(t *testing.T) {
 	n.start()
 	l := startLoad(t, c)
 	l.progress()
-	for range times(t, "PARLEY_NODE_CUTS") {
+	for range l.times("PARLEY_NODE_CUTS") {
 		way.set(true)
 		time.Sleep(12 * time.Second) // what the test is about: the others take over meanwhile
 		way.set(false)

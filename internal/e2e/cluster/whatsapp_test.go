@@ -91,23 +91,24 @@ func TestWhatsAppNodes(t *testing.T) {
 	t.Parallel()
 	l, wa := startWhatsApp(t)
 	l.progress()
-	for i := range 3 * times(t, "PARLEY_NODE_KILLS") {
-		n := l.c.all[i%len(l.c.all)]
-		switch i % 3 {
-		case 0:
-			n.kill()
+	for range l.times("PARLEY_NODE_KILLS") {
+		for i, n := range l.c.all {
+			switch i {
+			case 0:
+				n.kill()
+				l.progress()
+				n.start()
+			case 1:
+				n.terminate()
+				l.progress()
+				n.start()
+			case 2:
+				n.signal(syscall.SIGSTOP)
+				time.Sleep(10 * time.Second) // what the test is about: the others take over meanwhile
+				n.signal(syscall.SIGCONT)
+			}
 			l.progress()
-			n.start()
-		case 1:
-			n.terminate()
-			l.progress()
-			n.start()
-		case 2:
-			n.signal(syscall.SIGSTOP)
-			time.Sleep(10 * time.Second) // what the test is about: the others take over meanwhile
-			n.signal(syscall.SIGCONT)
 		}
-		l.progress()
 	}
 	l.judge()
 	if bare := wa.Unencrypted(); len(bare) > 0 {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"parley/internal/app"
+	"parley/internal/e2e/runs"
 )
 
 // TestKillLoop ends the server with SIGKILL again and again while clients send, and then asks the
@@ -30,7 +32,9 @@ func TestKillLoop(t *testing.T) {
 	kills, messages := number(t, "PARLEY_KILLS", 6), number(t, "PARLEY_MESSAGES", 1200)
 	const clients, channels = 16, 5
 	each := (messages + clients - 1) / clients
+	record := runs.Begin(t)
 	s := startServer(t)
+	s.record = record
 	for i := 1; i < channels; i++ {
 		s.command(t, "channel", "create", fmt.Sprint("c", i))
 	}
@@ -59,14 +63,16 @@ func TestKillLoop(t *testing.T) {
 			}
 		}
 		s.kill(t)
+		record.Times++
 		s.start(t)
 	}
 	<-done
+	record.Messages = int(acked.Load())
 	if t.Failed() {
 		return
 	}
-	run.judge(clients, channels, each)
-	t.Logf("%d messages, %d kills: lost 0, doubled 0, unexpected 0, order breaks 0; slowest recovery %s", total, kills, s.slowest)
+	run.judge(channels, slices.Repeat([]int{each}, clients))
+	t.Logf("%d messages, %d kills: %s; slowest recovery %s", total, kills, record, s.slowest)
 }
 
 type killRun struct {
@@ -101,24 +107,20 @@ func (r *killRun) client(client, channels, messages int) {
 	}
 }
 
-// judge compares what was acknowledged with what the network says arrived, in order.
-func (r *killRun) judge(clients, channels, messages int) {
-	for client := range clients {
+// judge compares what was acknowledged, so many messages of each client, with what the network says arrived, in order.
+func (r *killRun) judge(channels int, counts []int) {
+	for client, messages := range counts {
 		for half := range 2 {
 			channel, contact := pickChat(client, half, channels)
 			var want []string
 			for n := half; n < messages; n += 2 {
 				want = append(want, fmt.Sprintf("m %d %d", client, n))
 			}
-			got := r.server.arrived(r.t, channel, contact, len(want))
-			if len(got) != len(want) {
-				r.t.Errorf("%s on %s: %d arrived, %d were acknowledged", contact, channel, len(got), len(want))
-			}
-			for i := range min(len(got), len(want)) {
-				if got[i] != want[i] {
-					r.t.Errorf("%s on %s: message %d is %q, want %q", contact, channel, i, got[i], want[i])
-					break
-				}
+			record := r.server.record
+			before := record.Sum()
+			record.Compare(r.server.arrived(r.t, channel, contact, len(want)), want)
+			if record.Sum() != before {
+				r.t.Errorf("%s on %s: so far %s", contact, channel, record)
 			}
 		}
 	}
@@ -131,6 +133,7 @@ type testServer struct {
 	token, admin string   // the first is global
 	cmd          *exec.Cmd
 	slowest      time.Duration
+	record       *runs.Run // nil: nothing is recorded
 
 	mu sync.Mutex
 	up chan struct{} // closed while it is ready
@@ -214,6 +217,7 @@ func (s *testServer) kill(t *testing.T) {
 	s.mu.Lock()
 	s.up = make(chan struct{})
 	s.mu.Unlock()
+	s.record.Watch(s.cmd.Process.Pid)
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/e2e/runs"
 	"parley/internal/store"
 )
 
@@ -22,7 +23,9 @@ import (
 // PARLEY_KILLS makes it longer: see "make kills" and "make torture".
 func TestKillLoopDelivery(t *testing.T) {
 	kills := 3 * number(t, "PARLEY_KILLS", 5) // each is quick: little is done between two
+	record := runs.Begin(t)
 	s := startServer(t)
+	s.record = record
 	r := &deliveryRun{testServer: s, t: t, links: map[parley.OTPID]linkUse{}}
 	r.listener = newListener(t, &r.fuse)
 	s.command(t, "webhook", "add", r.listener.url("/hook"))
@@ -38,6 +41,7 @@ func TestKillLoopDelivery(t *testing.T) {
 			t.Fatalf("nothing happens\n%s", readFile(t, s.data+".log"))
 		}
 		s.kill(t)
+		record.Times++
 		r.fuse.release()
 		s.start(t)
 	}
@@ -46,6 +50,7 @@ func TestKillLoopDelivery(t *testing.T) {
 		return
 	}
 	log := r.awaitTold()
+	record.Messages = len(log)
 	r.judgeLog(log)
 	r.judgeLinks(log)
 	if t.Failed() {
@@ -211,6 +216,7 @@ func (r *deliveryRun) awaitTold() []parley.Event {
 		select {
 		case <-tick:
 		case <-deadline:
+			r.record.Skipped = len(hook) + len(links) + stream
 			r.t.Fatalf("of %d events the webhook missed %v, login links' addresses %v, the stream %d", len(log), hook, links, stream)
 		}
 	}

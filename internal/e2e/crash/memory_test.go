@@ -6,15 +6,16 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"parley/internal/e2e/runs"
 )
 
 // TestMemoryOfPhones has many simulated phones send the largest file at once. The server stays small: it holds no file in memory.
 func TestMemoryOfPhones(t *testing.T) {
-	const phones, size, most = 32, 100 << 20, 300 << 10 // the last in KiB
+	const phones, size, most = 32, 100 << 20, 300 // the last in MiB
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("no /proc here")
 	}
@@ -50,15 +51,10 @@ func TestMemoryOfPhones(t *testing.T) {
 	for phone := range phones {
 		s.awaitFile(t, number(phone))
 	}
-	used := 0
-	for line := range strings.Lines(string(readFile(t, fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)))) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			fmt.Sscan(value, &used)
-		}
-	}
-	t.Logf("the server used up to %d MiB", used>>10)
+	used := runs.Memory(s.cmd.Process.Pid, "VmHWM")
+	t.Logf("the server used up to %d MiB", used)
 	if used == 0 || used > most {
-		t.Errorf("the server used up to %d KiB, more than %d", used, most)
+		t.Errorf("the server used up to %d MiB, more than %d", used, most)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/e2e/runs"
 	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/store"
 )
@@ -20,7 +21,9 @@ import (
 func TestKillLoopWhatsAppInbound(t *testing.T) {
 	kills, messages := number(t, "PARLEY_KILLS", 6), number(t, "PARLEY_INBOUND", 240)
 	const channels, contacts = 5, 8
+	record := runs.Begin(t)
 	w := startWhatsApp(t, channels, contacts)
+	w.record = record
 	each := (messages + len(w.chats) - 1) / len(w.chats)
 	total := each * len(w.chats)
 	taken, allowed := newCounts(), make(chan struct{}, total)
@@ -52,6 +55,7 @@ func TestKillLoopWhatsAppInbound(t *testing.T) {
 	if err := taken.await(total); err != nil {
 		t.Errorf("not everything was acknowledged: %v", err)
 	}
+	record.Messages = total
 	w.judgeInbound(each)
 	w.judgeSealing()
 	again := 0
@@ -147,17 +151,19 @@ func (w *whatsappWorld) judgeInbound(each int) {
 	w.t.Helper()
 	published := w.received()
 	want := numbered("in", 0, each, 1)
-	var kept, log comparison
+	var kept, log runs.Comparison
 	for _, c := range w.chats {
 		_, texts := w.history(c)
-		kept.compare(texts, want)
-		log.compare(published[c.contact.Number()], want)
+		kept.Compare(texts, want)
+		log.Compare(published[c.contact.Number()], want)
 		delete(published, c.contact.Number())
 	}
 	for _, texts := range published {
 		w.t.Errorf("%d messages were published in a chat that does not exist", len(texts))
 	}
-	if kept.sum()+log.sum() > 0 {
+	w.record.Add(kept)
+	w.record.Skipped += log.Lost
+	if kept.Sum()+log.Sum() > 0 {
 		w.t.Errorf("in the history: %s; in the event log: %s\n%s", kept, log, w.tail())
 	}
 	w.t.Logf("in the history: %s; in the event log: %s", kept, log)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"parley/internal/e2e/runs"
 )
 
 // TestWhatsAppOutage takes the network away for a while under a steady load: everything is accepted meanwhile,
@@ -25,7 +27,9 @@ func TestWhatsAppOutage(t *testing.T) {
 		}
 	}
 	const channels, contacts, rate = 4, 5, 20
+	record := runs.Begin(t)
 	w := startWhatsApp(t, channels, contacts)
+	w.record = record
 	shown := newCounts()
 	for _, c := range w.chats {
 		w.watch(c, shown, 0)
@@ -60,12 +64,14 @@ func TestWhatsAppOutage(t *testing.T) {
 	if err := shown.await(total); err != nil {
 		t.Errorf("not everything was shown: %v", err)
 	}
-	var phones comparison
+	var phones runs.Comparison
 	for i, c := range w.chats {
-		phones.compare(c.shown(), numbered("m", 0, (total-i+len(w.chats)-1)/len(w.chats), 1))
+		phones.Compare(c.shown(), numbered("m", 0, (total-i+len(w.chats)-1)/len(w.chats), 1))
 	}
-	phones.breaks = 0 // requests that are made at once have no order
-	if phones.sum() > 0 {
+	phones.Breaks = 0 // requests that are made at once have no order
+	record.Messages = total
+	record.Add(phones)
+	if phones.Sum() > 0 {
 		t.Errorf("on the phones: %s\n%s", phones, w.tail())
 	}
 	w.judgeSealing()

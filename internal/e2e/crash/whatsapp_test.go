@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"parley/internal/e2e/runs"
 	"parley/internal/network/whatsapp/whatsapptest"
 )
 
@@ -19,7 +20,9 @@ import (
 func TestKillLoopWhatsApp(t *testing.T) {
 	kills, messages := number(t, "PARLEY_KILLS", 6), number(t, "PARLEY_MESSAGES", 600)
 	const channels, contacts = 20, 3
+	record := runs.Begin(t)
 	w := startWhatsApp(t, channels, contacts)
+	w.record = record
 	each := (messages + len(w.chats) - 1) / len(w.chats)
 	total := each * len(w.chats)
 	shown := newCounts()
@@ -41,6 +44,7 @@ func TestKillLoopWhatsApp(t *testing.T) {
 	}
 	w.awaitFaults()
 	w.awaitAnswers(each)
+	record.Messages = total
 	w.judgeSends(each)
 	w.judgeSealing()
 	again := 0
@@ -118,15 +122,18 @@ func (w *whatsappWorld) judgeSends(each int) {
 	}
 	sends, answers := numbered("m", 0, each, 1), numbered("a", answersAfter, each+1, answersAfter)
 	published := w.received()
-	var phones, sent, received, log comparison
+	var phones, sent, received, log runs.Comparison
 	for _, c := range w.chats {
-		phones.compare(c.shown(), sends)
+		phones.Compare(c.shown(), sends)
 		s, r := w.history(c)
-		sent.compare(s, sends)
-		received.compare(r, answers)
-		log.compare(published[c.contact.Number()], answers)
+		sent.Compare(s, sends)
+		received.Compare(r, answers)
+		log.Compare(published[c.contact.Number()], answers)
 	}
-	if bad := phones.sum() + sent.sum() + received.sum() + log.sum(); bad > 0 {
+	w.record.Add(phones)
+	w.record.Add(received)
+	w.record.Skipped += log.Lost
+	if bad := phones.Sum() + sent.Sum() + received.Sum() + log.Sum(); bad > 0 {
 		t.Errorf("%d are wrong\n%s", bad, w.tail())
 	}
 	t.Logf("on the phones: %s; sent, in the history: %s; answers, in the history: %s; in the event log: %s", phones, sent, received, log)

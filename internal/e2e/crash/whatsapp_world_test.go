@@ -190,6 +190,7 @@ func (w *whatsappWorld) crash(between ...func()) {
 	}
 	w.start(w.t)
 	w.crashes++
+	w.record.Times++
 	if w.crashes%4 == 3 {
 		<-time.After(rand.N(400 * time.Millisecond)) // any moment will do
 		w.crash()
@@ -294,40 +295,6 @@ func numbered(word string, first, end, step int) (texts []string) {
 		texts = append(texts, fmt.Sprint(word, " ", n))
 	}
 	return texts
-}
-
-// comparison counts how a list differs from what it should be.
-type comparison struct{ lost, doubled, strange, breaks int }
-
-// compare adds up how got, in which everything should be once and in order, differs from want.
-func (c *comparison) compare(got, want []string) {
-	place, seen, last := map[string]int{}, map[string]bool{}, -1
-	for i, text := range want {
-		place[text] = i
-	}
-	for _, text := range got {
-		at, known := place[text]
-		switch {
-		case !known:
-			c.strange++
-		case seen[text]:
-			c.doubled++
-		case at < last:
-			c.breaks++
-		}
-		seen[text], last = true, max(last, at)
-	}
-	for _, text := range want {
-		if !seen[text] {
-			c.lost++
-		}
-	}
-}
-
-func (c comparison) sum() int { return c.lost + c.doubled + c.strange + c.breaks }
-
-func (c comparison) String() string {
-	return fmt.Sprintf("lost %d, doubled %d, unexpected %d, order breaks %d", c.lost, c.doubled, c.strange, c.breaks)
 }
 
 // counts counts what was done.
