@@ -10,13 +10,13 @@ import (
 	"parley/internal/asset"
 )
 
-// The files of the pages at /docs, /pair and /phone. openapi.yaml is written by hand; openapi.json is generated from it,
-// so that the binary needs no YAML, and a test compares the two. The reference page is based on Swagger UI: docs/vendor
+// The files of the pages at /docs, /pair and /phone. openapi.yaml is written by hand; the JSON files are generated from it,
+// so that the binary needs no YAML, and a test compares them. The reference page is based on Swagger UI: docs/vendor
 // has the original files; the binary embeds their compressed copies in docs/packed.
 //
 //go:generate go test -run TestOpenAPIFiles -update-openapi .
 //go:generate go test -run TestPackedDocs -update-docs .
-//go:embed openapi.json docs/index.html docs/init.js docs/style.css docs/icon.svg docs/llms.txt docs/packed
+//go:embed openapi.json openapi-other.json docs/index.html docs/init.js docs/style.css docs/icon.svg docs/llms.txt docs/packed
 //go:embed pair/page.html pair/pair.js pair/pair.css pair/words.json phone/page.html phone/phone.js phone/phone.css phone/words.json
 var embedded embed.FS
 
@@ -80,3 +80,6 @@ func serveFile(path, contentType string) *asset.File {
 
 // OpenAPI returns the OpenAPI document as JSON.
 func OpenAPI() []byte { return mustRead("openapi.json") }
+
+// OtherOpenAPI returns the document of what else the server responds to: other spellings of paths, and pages.
+func OtherOpenAPI() []byte { return mustRead("openapi-other.json") }

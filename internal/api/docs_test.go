@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -112,11 +111,7 @@ func TestAssets(t *testing.T) {
 
 // TestGuideForModels checks that the paths in llms.txt exist.
 func TestGuideForModels(t *testing.T) {
-	var document struct{ Paths map[string]any }
-	if err := json.Unmarshal(OpenAPI(), &document); err != nil {
-		t.Fatal(err)
-	}
-	paths := slices.Collect(maps.Keys(document.Paths))
+	paths := slices.Collect(maps.Keys(loadOpenAPI(t).Paths.Map()))
 	found := regexp.MustCompile(`/(?:api|docs|mcp|openapi|\.well-known)[\w./{}-]*`).FindAllString(string(mustRead("docs/llms.txt")), -1)
 	if len(found) < 15 {
 		t.Errorf("only %q were found: does the pattern still fit?", found)

@@ -250,10 +250,7 @@ func TestNoTokenTravels(t *testing.T) {
 
 // TestForwardedHeaders has every header that the API documents read by the node that serves the channel.
 func TestForwardedHeaders(t *testing.T) {
-	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := loadOpenAPI(t)
 	check := func(parameters openapi3.Parameters) {
 		for _, p := range parameters {
 			if name := http.CanonicalHeaderKey(p.Value.Name); p.Value.In == "header" && !slices.Contains(forwardedHeaders, name) {

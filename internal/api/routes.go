@@ -264,6 +264,7 @@ func publicRoutes(s *server) []row {
 		{"GET /pair.css", public, "", "", nothing, work{handler: serveFile("pair/pair.css", typeStyle)}},
 		{"GET /openapi.json", public, "", "", nothing, work{handler: serveFile("openapi.json", typeJSON[0])}},
 		{"GET /openapi.yaml", public, "", "", nothing, work{handler: serveFile("openapi.json", "application/yaml")}}, // JSON is YAML
+		{"GET /openapi-other.json", public, "", "", nothing, work{handler: serveFile("openapi-other.json", typeJSON[0])}},
 		{"GET /llms.txt", public, "", "", nothing, work{handler: serveFile("docs/llms.txt", typePlain[0])}},
 		{"GET /docs /docs/{$}", public, "", "", nothing, work{handler: serveDocs()}},
 		{"GET /docs/{file}", public, "", "", nothing, work{handler: serveDocs()}},

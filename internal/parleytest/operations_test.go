@@ -316,8 +316,8 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/manage/deletions", "", admin)
 
 	// The server itself.
-	for _, path := range []string{"/livez", "/readyz", "/metrics", "/openapi.json", "/llms.txt", "/docs", "/docs/style.css",
-		"/.well-known/jwks.json"} {
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/openapi.json", "/openapi-other.json", "/llms.txt", "/docs",
+		"/docs/style.css", "/.well-known/jwks.json"} {
 		do("GET", path, "", As(""))
 	}
 

@@ -17,7 +17,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"parley"
-	"parley/internal/api"
 	"parley/internal/encrypt"
 	"parley/internal/parleytest"
 	"parley/internal/postgrestest"
@@ -35,10 +34,7 @@ type operation struct {
 // operations reads them from the document, by path.
 func operations(t testing.TB) []operation {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := parleytest.OpenAPI(t)
 	fill := strings.NewReplacer("{code}", "nobody", "{id}", "tok_unknown", "{number}", "6281500000001", "{file}", "style.css",
 		"{message_id}", "3EB0C4312F6A1D2E9B8870")
 	var list []operation

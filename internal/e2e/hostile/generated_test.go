@@ -16,7 +16,6 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"parley/internal/api"
 	"parley/internal/parleytest"
 )
 
@@ -27,10 +26,7 @@ func TestGeneratedRequests(t *testing.T) {
 	seed, count := fromEnv(t, "PARLEY_SEED", 1), fromEnv(t, "PARLEY_REQUESTS", 700)
 	e := parleytest.Start(t)
 	e.CreateChannel("spare")
-	doc, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := parleytest.OpenAPI(t)
 	words := wordsFor(e)
 	operations := parleytest.Operations(t)
 	var wg sync.WaitGroup
