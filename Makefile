@@ -2,7 +2,6 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
-CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 RELEASE     := $(shell sed -n 's/^const release = "\(.*\)"/\1/p' cmd/parley/version.go)
 VERSION     := $(if $(filter v$(RELEASE),$(shell git describe --tags --exact-match --dirty 2>/dev/null)),$(RELEASE),$(RELEASE)-dev)
 TARGETS     := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
@@ -153,7 +152,7 @@ release: ## Build a release into dist: programs, images, an SBOM, checksums and 
 		file=dist/parley-$(RELEASE)-image-$$arch.tar.gz; echo $$file; \
 		go run ./internal/tools/image -tag parley:$(RELEASE) -o $$file dist/parley-$(RELEASE)-linux-$$arch; \
 	done
-	go run $(CYCLONEDX) bin -json -licenses -version v$(RELEASE) -output dist/parley-$(RELEASE).cdx.json dist/parley-$(RELEASE)-linux-amd64
+	go run ./internal/tools/sbom -version $(RELEASE) -o dist/parley-$(RELEASE).cdx.json dist/parley-$(RELEASE)-linux-amd64
 	sed -n '/^## $(RELEASE) - /,/^## /{/^## /!p;}' CHANGELOG.md > dist/RELEASE_NOTES.md
 	cd dist && sha256sum parley-* > SHA256SUMS
 	@echo "Tag it with: git tag -a v$(RELEASE) -m 'Parley $(RELEASE)'"

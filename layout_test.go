@@ -72,6 +72,7 @@ var arrows = map[string][]string{
 
 	// Tools: third-party files in the tree, running tests, and releases.
 	"internal/tools/image":         {},
+	"internal/tools/sbom":          {},
 	"internal/tools/vendorjs":      {},
 	"internal/tools/whatsmeowdiff": {},
 	"internal/tools/runtests":      {},
