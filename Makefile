@@ -26,7 +26,7 @@ $(error Go is not installed. Install Go 1.26 or later: https://go.dev/dl)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients browser screenshots bench torture soak cover release vulns clean \
+.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients browser screenshots bench torture soak cover release vulns docs-site clean \
 	deploy-check deps fmt static tidy generated
 
 help: ## List the targets
@@ -160,8 +160,21 @@ release: ## Build a release into dist: programs, images, an SBOM, checksums and 
 vulns: ## Look for known vulnerabilities in what the programs contain; needs the Internet
 	go run $(GOVULNCHECK) ./...
 
+# The pages are copied as they are; the reference is the page that a server shows at /docs, without its forms. Needs Node.js.
+SITE := internal/tools/docssite
+docs-site: ## Build the documentation into dist/site, with search and the API reference
+	rm -rf dist/site dist/site-src && mkdir -p dist/site-src/public/reference
+	cp -R README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs $(SITE)/index.md dist/site-src
+	cd internal/api/docs && cp icon.svg style.css vendor/swagger-ui-bundle.js vendor/swagger-ui.css $(CURDIR)/dist/site-src/public/reference
+	cp internal/api/openapi.json dist/site-src/public/reference
+	sed 's#"/docs"#"../docs/README.html"#; s#"/docs/#"#g; s#"/openapi#"openapi#g' internal/api/docs/index.html > dist/site-src/public/reference/index.html
+	sed "s#'/openapi#'openapi#; s#validatorUrl: null,#validatorUrl: null, supportedSubmitMethods: [],#" internal/api/docs/init.js > dist/site-src/public/reference/init.js
+	ln -s $(CURDIR)/$(SITE)/node_modules dist/site-src
+	npm --prefix $(SITE) ci --no-audit --no-fund
+	npm --prefix $(SITE) exec -- vitepress build $(SITE)
+
 clean: ## Remove what was built
-	rm -rf bin dist cover.out
+	rm -rf bin dist cover.out $(SITE)/node_modules
 
 # What one suite needs. A C compiler comes first: with one, Go compiles everything again, with cgo.
 %-deps:

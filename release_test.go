@@ -57,12 +57,17 @@ func TestGitHubFiles(t *testing.T) {
 	if actions < 8 {
 		t.Errorf("only %d actions were found: does the pattern still fit?", actions)
 	}
-	walk("go.mod", ".", func(path, _ string) {
-		dir := strings.TrimSuffix("/"+path, "/go.mod")
-		if !regexp.MustCompile(`directories: \[.*` + dir + `[,\]/]`).MatchString(files[".github/dependabot.yml"]) {
-			t.Errorf("Dependabot does not look at %s", path)
-		}
-	})
+	for _, name := range []string{"/go.mod", "/package-lock.json"} {
+		walk(name[1:], ".", func(path, _ string) { checkDependabot(t, files, strings.TrimSuffix("/"+path, name)) })
+	}
+}
+
+// checkDependabot wants a module to be named.
+func checkDependabot(t *testing.T, files map[string]string, dir string) {
+	t.Helper()
+	if !regexp.MustCompile(`directories: \[.*` + dir + `[,\]/]`).MatchString(files[".github/dependabot.yml"]) {
+		t.Errorf("Dependabot does not look at %s", dir)
+	}
 }
 
 // TestOneVersion compares the version of the program with those that the API and the pages name.
