@@ -149,7 +149,7 @@ release: ## Build a release into dist: programs, images, an SBOM, checksums and 
 			go build -buildvcs=true -trimpath -ldflags '-s -w -X main.version=$(RELEASE)' -o $$file ./cmd/parley; \
 	done
 	@set -e; for arch in $(patsubst linux/%,%,$(filter linux/%,$(TARGETS))); do \
-		file=dist/parley-$(RELEASE)-image-$$arch.tar.gz; echo $$file; \
+		file=dist/parley-$(RELEASE)-image-$$arch.tar; echo $$file; \
 		go run ./internal/tools/image -tag parley:$(RELEASE) -o $$file dist/parley-$(RELEASE)-linux-$$arch; \
 	done
 	go run ./internal/tools/sbom -version $(RELEASE) -o dist/parley-$(RELEASE).cdx.json dist/parley-$(RELEASE)-linux-amd64

@@ -175,11 +175,11 @@ func TestImages(t *testing.T) {
 func (b *builder) checkArchive(mount string) {
 	t := b.t
 	t.Helper()
-	archive := filepath.Join(t.TempDir(), "image.tar.gz")
+	archive := filepath.Join(t.TempDir(), "image.tar")
 	run(t, "go", "-C", root, "run", "./internal/tools/image", "-tag", "parley:archived", "-o", archive,
 		filepath.Join(mount, "usr/local/bin/parley"))
 	b.run("pull", "docker-archive:"+archive)
-	image := "docker.io/library/parley:archived"
+	image := "localhost/parley:archived"
 	cfg := b.config(image)
 	checkConfig(t, cfg)
 	c := b.from(image)

@@ -1,7 +1,7 @@
 // Command image writes the image of a release as an archive that docker load, podman load and skopeo read. It needs neither a
 // daemon nor a registry:
 //
-//	go run ./internal/tools/image -tag parley:1.0.0 -o dist/image.tar.gz dist/parley-1.0.0-linux-amd64
+//	go run ./internal/tools/image -tag parley:1.0.0 -o dist/image.tar dist/parley-1.0.0-linux-amd64
 //
 // The image has the program, Mozilla's CA certificates and a user, and the settings of the last stage of deploy/Dockerfile.
 //
@@ -138,7 +138,8 @@ func parseHealthcheck(text string) (*healthcheck, error) {
 	return h, nil
 }
 
-// makeArchive returns an image of one layer, as docker save writes it, compressed.
+// makeArchive returns an image of one layer, as docker save writes it. Only the layer is compressed: some programs read no archive
+// that is compressed as a whole.
 func makeArchive(tag, program string, s settings) ([]byte, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -174,14 +175,15 @@ func makeArchive(tag, program string, s settings) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var archive bytes.Buffer
-	zip := gzip.NewWriter(&archive)
-	w := &writer{tar.NewWriter(zip), created}
+	var archive, zipped bytes.Buffer
+	zip := gzip.NewWriter(&zipped)
+	zip.Write(layer) // into memory
+	zip.Close()
+	w := &writer{tar.NewWriter(&archive), created}
 	w.file(configName, 0o644, config)
-	w.file("layer.tar", 0o644, layer)
+	w.file("layer.tar", 0o644, zipped.Bytes())
 	w.file("manifest.json", 0o644, manifest)
 	w.close()
-	zip.Close()
 	return archive.Bytes(), nil
 }
 

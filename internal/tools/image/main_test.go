@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -64,11 +65,7 @@ func TestArchive(t *testing.T) {
 	if again, err := makeArchive("parley:9.9.9", program, want); err != nil || !bytes.Equal(archive, again) {
 		t.Errorf("a second archive differs (%v)", err)
 	}
-	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		t.Fatal(err)
-	}
-	outer, _ := unpack(t, unzipped)
+	outer, _ := unpack(t, bytes.NewReader(archive))
 	var manifest []struct {
 		Config           string
 		RepoTags, Layers []string
@@ -77,7 +74,14 @@ func TestArchive(t *testing.T) {
 		!slices.Equal(manifest[0].RepoTags, []string{"parley:9.9.9"}) {
 		t.Fatalf("the manifest is %s (%v)", outer["manifest.json"], err)
 	}
-	layer := outer[manifest[0].Layers[0]]
+	zip, err := gzip.NewReader(strings.NewReader(outer[manifest[0].Layers[0]]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer, err := io.ReadAll(zip)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var config struct {
 		Architecture string
 		Config       settings
@@ -88,13 +92,13 @@ func TestArchive(t *testing.T) {
 	if err := json.Unmarshal([]byte(outer[manifest[0].Config]), &config); err != nil {
 		t.Fatal(err)
 	}
-	if digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(layer))); !slices.Equal(config.RootFS.DiffIDs, []string{digest}) {
+	if digest := fmt.Sprintf("sha256:%x", sha256.Sum256(layer)); !slices.Equal(config.RootFS.DiffIDs, []string{digest}) {
 		t.Errorf("the layer is %s, the configuration names %s", digest, config.RootFS.DiffIDs)
 	}
 	if config.Architecture != runtime.GOARCH || config.Config.User != want.User || !slices.Equal(config.Config.Cmd, want.Cmd) {
 		t.Errorf("the configuration is %+v", config)
 	}
-	files, headers := unpack(t, bytes.NewBufferString(layer))
+	files, headers := unpack(t, bytes.NewReader(layer))
 	for name, mode := range map[string]int64{"usr/local/bin/parley": 0o755, "etc/passwd": 0o644, "data/": 0o700, "media/": 0o700} {
 		if h := headers[name]; h == nil || h.Mode != mode {
 			t.Errorf("%s is %+v among %q", name, h, slices.Sorted(maps.Keys(files)))
