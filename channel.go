@@ -131,6 +131,10 @@ type ChannelSettings struct {
 	Calls *CallSettings `json:"calls,omitempty"`
 	// OptOut is how contacts ask the channel not to write to them; nil: they cannot.
 	OptOut *OptOut `json:"opt_out,omitempty"`
+	// Proxy is the address of the channel's proxy, without its credentials; empty: it has none. The whole address is stored encrypted,
+	// with ProxyKey, which changes with it.
+	Proxy    string `json:"proxy,omitempty"`
+	ProxyKey string `json:"proxy_key,omitempty"`
 	// ArchiveOf is the channel whose sandbox history this one holds since that channel went live. An archive never runs.
 	// Empty: it is not an archive.
 	ArchiveOf ChannelCode `json:"archive_of,omitempty"`

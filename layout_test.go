@@ -65,8 +65,8 @@ var arrows = map[string][]string{
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/confine", "internal/console", "internal/diagnostics",
 		"internal/doctor", "internal/mcp", "internal/media", "internal/wait", "internal/wire"},
 
-	"internal/network/whatsapp": {".", "internal/network", "internal/network/whatsapp/keystore", "internal/store/sqldb",
-		"internal/wait"},
+	"internal/network/whatsapp": {".", "internal/network", "internal/network/whatsapp/keystore", "internal/safehttp",
+		"internal/store/sqldb", "internal/wait"},
 	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb", "internal/wait"},
 	"internal/network/cloud":             {".", "internal/network", "internal/safehttp", "internal/store", "internal/wait"},
 

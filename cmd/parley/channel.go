@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,6 +190,7 @@ func (c *cli) showChannel(ch *wire.Channel) string {
 		"since", when(ch.Since.Time), "created", when(ch.CreatedAt.Time),
 		"pace", showPace(ch), "ttl", parley.Duration(ch.Settings.MessageTTL()).String(),
 		"retention", retention, "writes to", allowed, "careful", careful, "opt-out", optOut,
+		"proxy", cmp.Or(ch.Settings.Proxy, "none"),
 	}, runningPairs(ch, time.Now())...)...)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -23,6 +24,8 @@ func channelSet(show printer) verb {
 			textFlag("retention", "how long message text is stored, for example 30d; 0: not at all; forever: no limit"),
 			textFlag("careful", "caps on messages a day: new_number, off, or JSON as in the API; see docs/whatsapp.md"),
 			textFlag("calls", `what happens to calls: reject, off, or JSON as in the API, such as {"reject":true,"text":"Please write."}`),
+			textFlag("proxy", "the proxy of a channel on whatsapp: an address with http, https or socks5; off: none"),
+			textFlag("proxy-file", "a file with the address of the proxy and its credentials; - for stdin"),
 			textFlag("opt-out", "the words with which contacts opt out, separated by commas, for example STOP; off: none"),
 			textFlag("opt-out-reply", "what a contact who opts out is sent; empty: nothing"),
 		},
@@ -41,6 +44,17 @@ func channelSet(show printer) verb {
 				}
 				t.fields.pop(flag)
 			}
+			address, err := t.readSecret(ctx, t.fields.text("proxy_file"), "proxy", false)
+			if err != nil {
+				return err
+			}
+			if address = cmp.Or(address, t.fields.text("proxy")); address == "off" {
+				settings["proxy"] = ""
+			} else if address != "" {
+				settings["proxy"] = address
+			}
+			t.fields.pop("proxy")
+			t.fields.pop("proxy_file")
 			for flag, words := range map[string]fields{"careful": {}, "calls": {"off": "", "reject": fields{"reject": true}}} {
 				text := t.fields.text(flag)
 				t.fields.pop(flag)

@@ -108,7 +108,8 @@ var settingTable = []setting{
 		"their network"},
 	{key: keyListen, fallback: "127.0.0.1:7275", about: "the address to listen on"},
 	{key: keyPublicURL, about: "the server's public address, for links: https://chat.example.com"},
-	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that webhooks and alerts may reach; may be repeated"},
+	{key: keyAllowPrivate, kind: manyTexts,
+		about: "a range of private addresses that webhooks, alerts and proxies of channels may reach; may be repeated"},
 	{key: keyCallers, kind: manyTexts, about: "a range of private addresses that any token may name: file.url, audioUrl, previews and " +
 		"callbacks of login links; may be repeated"},
 	{key: keyBehindProxy, kind: onOff, fallback: "false", about: "a proxy in front does TLS; any listen address is allowed"},

@@ -177,6 +177,7 @@ type auditedChannel struct {
 }
 
 func auditChannel(c parley.Channel) auditedChannel {
+	c.Settings.ProxyKey = ""
 	return auditedChannel{c.Name, c.Network, c.Enabled, append([]string{}, c.Labels...), c.Settings}
 }
 

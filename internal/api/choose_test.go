@@ -24,17 +24,19 @@ import (
 // liveNetwork simulates a real network, with phones of its own.
 type liveNetwork struct {
 	*sandbox.Network
-	sink network.Sink // of the last session
+	sink   network.Sink // of the last session
+	opened atomic.Int32
 }
 
 func (n *liveNetwork) Info() network.Info {
 	info := n.Network.Info()
-	info.Name, info.Title, info.Simulated = parley.WhatsApp, "WhatsApp", false
+	info.Name, info.Title, info.Simulated, info.Proxies = parley.WhatsApp, "WhatsApp", false, true
 	return info
 }
 
 func (n *liveNetwork) Open(ctx context.Context, c parley.Channel, sink network.Sink) (network.Session, error) {
 	n.sink = sink
+	n.opened.Add(1)
 	return n.Network.Open(ctx, c, sink)
 }
 

@@ -30,7 +30,7 @@ func toChannel(c parley.Channel, on network.Info) wire.Channel {
 	if d := row.Settings.Pace; d != nil && *d == 0 && on.MostPace == 0 { // zero is the default
 		row.Settings.Pace = nil
 	}
-	row.Settings.ClockAhead, row.Settings.ArchiveOf = 0, ""
+	row.Settings.ClockAhead, row.Settings.ArchiveOf, row.Settings.ProxyKey = 0, "", ""
 	return row
 }
 
@@ -92,7 +92,8 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 		Settings: r.settings(),
 		Labels:   r.labels("labels"),
 	}
-	given := s.account(r, c.Network, true)
+	given, proxy := s.account(r, c.Network, true), r.proxy()
+	c.Settings.Proxy, c.Settings.ProxyKey = proxy.shown, proxy.key
 	err := r.Failed(func() error {
 		if _, taken := s.config.Gateway.Channel(c.Code); taken {
 			return gateway.ErrCodeExists
@@ -108,7 +109,8 @@ func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	}
 	const sentence = "Channel created"
 	c, err = s.config.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
-		return errors.Join(r.auditTx(ctx, tx, change{object: string(stored.Code), after: auditChannel(stored)}),
+		return errors.Join(s.storeProxy(ctx, proxy)(tx, parley.Channel{}, stored),
+			r.auditTx(ctx, tx, change{object: string(stored.Code), after: auditChannel(stored)}),
 			r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, toChannel(stored, s.config.Gateway.Network(stored.Network)))))
 	})
 	if err == nil && account != nil {
@@ -208,7 +210,7 @@ func toUse(c parley.Channel, now time.Time) *wire.CarefulUse {
 
 // changeChannel changes the given fields. Settings are replaced as a whole: a missing one is reset.
 func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
-	name, settings, labels := r.OptionalText("name", 1, 60), r.settings(), r.labelChange()
+	name, settings, labels, proxy := r.OptionalText("name", 1, 60), r.settings(), r.labelChange(), r.proxy()
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
@@ -218,12 +220,16 @@ func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
 			c.Name = name
 		}
 		if changesSettings {
-			ahead, of := c.Settings.ClockAhead, c.Settings.ArchiveOf
+			before := c.Settings
 			c.Settings = settings
-			c.Settings.ClockAhead, c.Settings.ArchiveOf = ahead, of
+			c.Settings.ClockAhead, c.Settings.ArchiveOf = before.ClockAhead, before.ArchiveOf
+			c.Settings.Proxy, c.Settings.ProxyKey = proxy.shown, proxy.key
+			if proxy.shown == before.Proxy && !proxy.secret {
+				c.Settings.ProxyKey = before.ProxyKey
+			}
 		}
 		c.Labels = labels(c.Labels)
-	}, checkLabels, r.auditChannelChange(ctx))
+	}, checkLabels, s.storeProxy(ctx, proxy), r.auditChannelChange(ctx))
 	return s.channelResponse(ctx, "Channel changed", c, err)
 }
 

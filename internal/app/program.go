@@ -86,6 +86,7 @@ func (s *server) examineQuick(ctx context.Context, reported []parley.Channel, da
 func (s *server) examineSlow(ctx context.Context) []doctor.Finding {
 	live := s.gateway.List().Live
 	return slices.Concat(doctor.Fast(ctx, live, time.Now(), s.countSends), doctor.WhatsAppReach(ctx, live, s.cfg.ReachWhatsApp),
+		doctor.Proxies(ctx, live, s.gateway.CheckProxy),
 		s.cfg.examineMedia(ctx, s.media), s.examineNodes(ctx), []doctor.Finding{doctor.FFmpeg(ctx)})
 }
 

@@ -34,6 +34,7 @@ var (
 	_ network.Driver    = (*realNetwork)(nil)
 	_ network.Witness   = (*realNetwork)(nil)
 	_ network.Versioned = (*realNetwork)(nil)
+	_ network.Proxied   = (*realNetwork)(nil)
 )
 
 func (n *realNetwork) Info() network.Info { return whatsapp.Info }
@@ -85,6 +86,14 @@ func (n *realNetwork) SetVersion(ctx context.Context, version string) error {
 		return err
 	}
 	return driver.SetVersion(ctx, version)
+}
+
+func (n *realNetwork) CheckProxy(ctx context.Context, c parley.Channel) error {
+	driver, err := n.open(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.CheckProxy(ctx, c)
 }
 
 // clientDate is when the version of the client appeared, or was the current one; zero: unknown.

@@ -145,23 +145,20 @@ func (s *Secrets) SetCredentials(ctx context.Context, channel parley.Channel, cr
 	return err
 }
 
+// SetCredentialsIn is SetCredentials within a transaction that changes the channel.
+func (s *Secrets) SetCredentialsIn(ctx context.Context, tx *store.Tx, channel parley.Channel, credentials []byte) error {
+	stored := s.encrypt(parley.NetworkSecret(channel.ID), credentials)
+	defer s.Evict(stored.Owner)
+	return s.replaceIn(ctx, tx, &stored)
+}
+
 // replace stores a secret in place of the current one of its owner, which becomes the old one.
 func (s *Secrets) replace(
 	ctx context.Context, stored parley.SigningSecret, inTx ...func(tx *store.Tx, oldUntil time.Time) error,
 ) (Keys, error) {
 	owner := stored.Owner
 	err := s.store.Tx(ctx, func(tx *store.Tx) error {
-		if err := checkOwner(ctx, tx, owner); err != nil {
-			return err
-		}
-		old, err := tx.Secret(ctx, owner)
-		if err != nil && !errors.Is(err, parley.ErrNotFound) {
-			return err
-		}
-		if err == nil {
-			stored.OldEncrypted, stored.OldUntil = old.Encrypted, time.Now().Add(oldSecretValid)
-		}
-		if err := tx.SetSecret(ctx, stored); err != nil {
+		if err := s.replaceIn(ctx, tx, &stored); err != nil {
 			return err
 		}
 		for _, do := range inTx {
@@ -175,6 +172,20 @@ func (s *Secrets) replace(
 		return Keys{}, fmt.Errorf("rotate secret of %s: %w", owner, err)
 	}
 	return s.decrypt(stored)
+}
+
+func (s *Secrets) replaceIn(ctx context.Context, tx *store.Tx, stored *parley.SigningSecret) error {
+	if err := checkOwner(ctx, tx, stored.Owner); err != nil {
+		return err
+	}
+	old, err := tx.Secret(ctx, stored.Owner)
+	if err != nil && !errors.Is(err, parley.ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		stored.OldEncrypted, stored.OldUntil = old.Encrypted, time.Now().Add(oldSecretValid)
+	}
+	return tx.SetSecret(ctx, *stored)
 }
 
 func (s *Secrets) decrypt(stored parley.SigningSecret) (Keys, error) {

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"parley"
@@ -265,9 +266,37 @@ func WhatsApp(channels []parley.Channel, made, now time.Time) []Finding {
 	return []Finding{f}
 }
 
-// WhatsAppReach reports whether WhatsApp can be reached, if a channel uses it.
+// checksAtOnce is how many proxies are checked at the same time.
+const checksAtOnce = 8
+
+// Proxies reports the proxies of channels that do not work. Such a channel is not connected: it never goes around its proxy.
+func Proxies(ctx context.Context, channels []parley.Channel, check func(context.Context, parley.Channel) error) []Finding {
+	var checks sync.WaitGroup
+	findings, slots := make([][]Finding, len(channels)), make(chan struct{}, checksAtOnce)
+	for i := range channels {
+		c := &channels[i]
+		if c.Settings.Proxy == "" {
+			continue
+		}
+		slots <- struct{}{}
+		checks.Go(func() {
+			defer func() { <-slots }()
+			f := Finding{Check: "proxy of " + string(c.Code), Level: Fine, Channel: c.Code, Found: "works"}
+			if err := check(ctx, *c); err != nil {
+				f.Level, f.Code, f.Found = Problem, "proxy_failed", err.Error()
+				f.Remedy = fmt.Sprintf("parley channel set %s --proxy ADDRESS, or --proxy off", c.Code)
+			}
+			findings[i] = []Finding{f}
+		})
+	}
+	checks.Wait()
+	return slices.Concat(findings...)
+}
+
+// WhatsAppReach reports whether WhatsApp can be reached, if a channel without a proxy of its own uses it.
 func WhatsAppReach(ctx context.Context, channels []parley.Channel, reach func(context.Context) error) []Finding {
-	if !usesWhatsApp(channels) {
+	direct := func(c parley.Channel) bool { return c.Network == parley.WhatsApp && c.Settings.Proxy == "" }
+	if !slices.ContainsFunc(channels, direct) {
 		return nil
 	}
 	if err := reach(ctx); err != nil {

@@ -41,6 +41,7 @@ type account struct {
 	channel        parley.Channel
 	session        network.Session
 	sessionNetwork parley.NetworkName
+	sessionProxy   string           // the key of the proxy that it uses
 	closed         bool             // no session is opened any more
 	syncing        bool             // a goroutine runs sync
 	syncAgain      bool             // and must repeat it
@@ -157,7 +158,7 @@ func (a *account) inSync() bool {
 	case a.syncing:
 		return false
 	case a.channel.Runs():
-		return a.session != nil && a.sessionNetwork == a.channel.Network
+		return a.session != nil && a.sessionNetwork == a.channel.Network && a.sessionProxy == a.channel.Settings.ProxyKey
 	}
 	return a.session == nil && a.channel.State.Status == parley.ChannelStopped
 }
@@ -172,9 +173,9 @@ func (a *account) sync(ctx context.Context) {
 	}
 	a.syncing = true
 	for more := true; more; {
-		c, isOpen, on := a.channel, a.session != nil, a.sessionNetwork
+		c, isOpen, on, proxy := a.channel, a.session != nil, a.sessionNetwork, a.sessionProxy
 		a.mu.Unlock()
-		if isOpen && (!c.Runs() || on != c.Network) {
+		if isOpen && (!c.Runs() || on != c.Network || proxy != c.Settings.ProxyKey) {
 			a.closeSession()
 			isOpen = false
 		}
@@ -221,7 +222,7 @@ func (a *account) open(ctx context.Context) {
 	a.mu.Lock()
 	closed := a.closed
 	if !closed {
-		a.session, a.sessionNetwork = session, c.Network
+		a.session, a.sessionNetwork, a.sessionProxy = session, c.Network, c.Settings.ProxyKey
 	}
 	a.mu.Unlock()
 	if closed {

@@ -57,6 +57,14 @@ func (g *Gateway) ExamineAccount(c parley.Channel) []parley.AccountProblem {
 	return nil
 }
 
+// CheckProxy reports whether the proxy of a channel connects to its network; nil also if it has none.
+func (g *Gateway) CheckProxy(ctx context.Context, c parley.Channel) error {
+	if proxied, ok := g.Drivers[c.Network].(network.Proxied); ok && c.Runs() {
+		return proxied.CheckProxy(ctx, c)
+	}
+	return nil
+}
+
 func (g *Gateway) isSimulated(c parley.Channel) bool { return g.Network(c.Network).Simulated }
 
 // Groups returns the live connection of a channel whose network has groups, for requests that are not queued. So do

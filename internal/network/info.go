@@ -14,6 +14,7 @@ type Info struct {
 	Simulated bool   // its phones are not real: nothing reaches a person
 	// Pairing is how a channel gets its account; empty: it has one from the start.
 	Pairing []PairingMethod
+	Proxies bool          // its channels may have a proxy of their own: its driver is [Proxied]
 	Groups  bool          // its sessions are [Groups], and messages may be to groups
 	Kinds   []parley.Kind // the messages and operations that its sessions send
 	// LeastPace and MostPace bound the pause between two sends of a channel that has no pace of its own; zero: none.

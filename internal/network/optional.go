@@ -121,6 +121,12 @@ type Enroller interface {
 	Account(ctx context.Context, channel parley.Channel, whole bool) (any, error)
 }
 
+// Proxied is a driver whose channels can have a proxy of their own.
+type Proxied interface {
+	// CheckProxy reports whether a channel's proxy connects to the network; nil also if it has none. The error is a sentence.
+	CheckProxy(ctx context.Context, c parley.Channel) error
+}
+
 // Examiner is a driver that knows of problems of its channels' accounts.
 type Examiner interface {
 	// Examine lists the problems of a channel, as far as this process knows: it asks nobody.

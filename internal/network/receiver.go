@@ -27,6 +27,12 @@ type Call struct {
 	Body    []byte
 }
 
+// Proxy is the proxy of a channel as [Credentials] stores it. The key is that of the channel's settings, which say where the proxy is.
+type Proxy struct {
+	Key string `json:"key"`
+	URL string `json:"url"` // with its credentials
+}
+
 // Credentials stores what a channel needs to log in at its network, or the network to sign with. It is encrypted, never shown, and
 // deleted with the channel. A driver that needs it gets it when it is created.
 type Credentials interface {

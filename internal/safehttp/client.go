@@ -52,8 +52,16 @@ func (p Policy) Client(o Options) *Client {
 	return c
 }
 
+// Dialer connects within the policy.
+func (p Policy) Dialer() *net.Dialer {
+	return &net.Dialer{Timeout: dialTimeout, Control: p.control, Resolver: p.Resolver}
+}
+
+// IsBlocked reports whether the policy refused an address.
+func IsBlocked(err error) bool { return errors.Is(err, errBlocked) }
+
 func (p Policy) transport(header time.Duration, idle int) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: p.control, Resolver: p.Resolver}
+	dialer := p.Dialer()
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
 	return &http.Transport{

@@ -98,10 +98,10 @@ func newConnection(s *session, device *store.Device) *connection {
 	c.SetMaxParallelRetryReceiptHandling(retriesAtOnce)
 	c.SetForceActiveDeliveryReceipts(true) // a stored message is delivered, whether or not somebody looks at it
 	conn.client = c
-	ws := s.d.dialer.client(&connObserver{onRead: s.heard, onLost: conn.lost})
+	ws := s.d.dialer.client(s.findProxy, &connObserver{onRead: s.heard, onLost: conn.lost})
 	c.SetPreLoginHTTPClient(ws)
 	c.SetWebsocketHTTPClient(ws)
-	c.SetMediaHTTPClient(s.d.media)
+	c.SetMediaHTTPClient(s.media)
 	c.AddEventHandlerWithSuccessStatus(conn.handleEvent)
 	return conn
 }

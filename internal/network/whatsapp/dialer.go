@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.mau.fi/whatsmeow"
+
+	"parley/internal/safehttp"
 )
 
 // Trust makes this process accept a local server as the network. The real network is then out of reach for the whole
@@ -77,11 +79,12 @@ var installed bool
 type dialer struct {
 	endpoint string
 	roots    *x509.CertPool
+	proxies  safehttp.Policy // where proxies of channels may be
 }
 
-func newDialer(endpoint string, trust *Trust) (*dialer, error) {
+func newDialer(endpoint string, trust *Trust, proxies safehttp.Policy) (*dialer, error) {
 	if endpoint == "" {
-		return &dialer{}, nil
+		return &dialer{proxies: proxies}, nil
 	}
 	if err := checkEndpoint(endpoint); err != nil {
 		return nil, err
@@ -92,26 +95,40 @@ func newDialer(endpoint string, trust *Trust) (*dialer, error) {
 	if err := trust.install(); err != nil {
 		return nil, err
 	}
-	d := &dialer{endpoint: endpoint, roots: x509.NewCertPool()}
+	d := &dialer{endpoint: endpoint, roots: x509.NewCertPool(), proxies: proxies}
 	if len(trust.CA) > 0 && !d.roots.AppendCertsFromPEM(trust.CA) {
 		return nil, errors.New("the endpoint's authority is not a certificate")
 	}
 	return d, nil
 }
 
-// client returns an HTTP client. A non-nil observer sees its connections inside and outside of TLS: a connection can
-// end in either layer.
-func (d *dialer) client(observer *connObserver) *http.Client {
-	base := net.Dialer{Timeout: dialTimeout}
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		if d.endpoint != "" {
-			address = d.endpoint
-		}
-		c, err := base.DialContext(ctx, network, address)
+// dial connects to an address, through the proxy if there is one.
+func (d *dialer) dial(ctx context.Context, find findProxy, address string) (net.Conn, error) {
+	if d.endpoint != "" {
+		address = d.endpoint
+	}
+	if find == nil {
+		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+	}
+	via, err := find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.dialThrough(ctx, via, address)
+}
+
+// client returns an HTTP client, which uses the proxy if there is one. A non-nil observer sees its connections inside and outside of
+// TLS: a connection can end in either layer.
+func (d *dialer) client(find findProxy, observer *connObserver) *http.Client {
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+		c, err := d.dial(ctx, find, address)
 		return observer.wrap(c), err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext, transport.TLSClientConfig = dial, &tls.Config{}
+	if find != nil {
+		transport.Proxy = nil // of the whole server
+	}
 	if d.endpoint != "" {
 		transport.Proxy, transport.ForceAttemptHTTP2 = nil, false
 		transport.TLSClientConfig = &tls.Config{RootCAs: d.roots, MinVersion: tls.VersionTLS13}
@@ -192,7 +209,7 @@ func CheckReachable(ctx context.Context, endpoint string) error {
 		return err
 	}
 	d := new(dialer)
-	client := d.client(nil)
+	client := d.client(nil, nil)
 	defer client.CloseIdleConnections()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	answer, err := client.Do(request)
@@ -209,6 +226,9 @@ func unreachableMessage(err error) string {
 }
 
 func unreachableReason(err error) string {
+	if failed, ok := errors.AsType[*proxyError](err); ok {
+		return "the proxy of this channel " + failed.why
+	}
 	if proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: host}}); proxy != nil {
 		return fmt.Sprintf("the proxy in HTTPS_PROXY does not answer, or does not connect to %s:443", host)
 	}

@@ -19,6 +19,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp/keystore"
+	"parley/internal/safehttp"
 	"parley/internal/store/sqldb"
 )
 
@@ -48,6 +49,10 @@ type Config struct {
 	// MayConnect reports whether this process may connect devices now: in a cluster, another node may have taken over. Nil: there
 	// is no cluster.
 	MayConnect func() bool
+
+	// Credentials has the proxies of channels, which may be at addresses within Proxies. It may be nil: then no channel has one.
+	Credentials network.Credentials
+	Proxies     safehttp.Policy
 
 	// Dials is how many sessions may be making a connection at the same time; zero: [DefaultDials].
 	Dials int
@@ -91,7 +96,7 @@ type Driver struct {
 
 func Open(ctx context.Context, c Config) (*Driver, error) {
 	configureLibraries()
-	dialer, err := newDialer(c.Endpoint, c.Trust)
+	dialer, err := newDialer(c.Endpoint, c.Trust, c.Proxies)
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: %w", err)
 	}
@@ -99,7 +104,7 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: %w", err)
 	}
-	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
+	fetching := &limitedTransport{dialer.client(nil, nil).Transport, maxDownload, downloadIdleTimeout}
 	d := &Driver{
 		config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
 		dialSlots:  make(chan struct{}, cmp.Or(c.Dials, DefaultDials)),
@@ -123,7 +128,7 @@ const (
 // Info describes WhatsApp. It needs no open driver.
 var Info = network.Info{
 	Name: parley.WhatsApp, Title: "WhatsApp", Pairing: []network.PairingMethod{network.PairingByQR, network.PairingByCode},
-	Groups: true, Kinds: parley.Kinds, LeastPace: leastPace, MostPace: mostPace,
+	Groups: true, Kinds: parley.Kinds, LeastPace: leastPace, MostPace: mostPace, Proxies: true,
 }
 
 func (d *Driver) Info() network.Info { return Info }
@@ -142,7 +147,7 @@ func (d *Driver) Open(_ context.Context, channel parley.Channel, sink network.Si
 	if d.sessions[channel.Code] != nil {
 		return nil, fmt.Errorf("whatsapp: channel %s has an open session", channel.Code)
 	}
-	s := newSession(d, channel.Code, sink)
+	s := newSession(d, channel, sink)
 	d.sessions[channel.Code] = s
 	return s, nil
 }

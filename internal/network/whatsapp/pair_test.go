@@ -14,6 +14,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp/whatsapptest"
+	"parley/internal/safehttp"
 )
 
 // steps lists the steps of pairing so far.
@@ -232,20 +233,20 @@ func TestEndpointMustBeLocal(t *testing.T) {
 	w := newWorld(t)
 	trust := w.Trust()
 	for _, endpoint := range []string{"web.whatsapp.com:443", "192.0.2.1:443", "localhost:443", "127.0.0.1", "[2001:db8::1]:1"} {
-		if _, err := newDialer(endpoint, &Trust{Root: trust.Root, CA: trust.CA}); err == nil {
+		if _, err := newDialer(endpoint, &Trust{Root: trust.Root, CA: trust.CA}, safehttp.Policy{}); err == nil {
 			t.Errorf("%s may replace WhatsApp", endpoint)
 		}
 	}
-	if _, err := newDialer("127.0.0.1:1", nil); err == nil {
+	if _, err := newDialer("127.0.0.1:1", nil, safehttp.Policy{}); err == nil {
 		t.Error("an endpoint needs no trust")
 	}
-	if _, err := newDialer("[::1]:1", &Trust{Root: trust.Root, CA: []byte("x")}); err == nil {
+	if _, err := newDialer("[::1]:1", &Trust{Root: trust.Root, CA: []byte("x")}, safehttp.Policy{}); err == nil {
 		t.Error("nonsense is an authority")
 	}
-	if _, err := newDialer("127.0.0.1:1", &Trust{Root: [32]byte{1}}); err == nil {
+	if _, err := newDialer("127.0.0.1:1", &Trust{Root: [32]byte{1}}, safehttp.Policy{}); err == nil {
 		t.Error("a process trusts two roots")
 	}
-	if _, err := newDialer("127.0.0.1:1", &Trust{Root: trust.Root}); err != nil {
+	if _, err := newDialer("127.0.0.1:1", &Trust{Root: trust.Root}, safehttp.Policy{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,9 +30,11 @@ var _ interface {
 
 // session is a channel's presence on the network.
 type session struct {
-	d    *Driver
-	code parley.ChannelCode
-	sink network.Sink
+	d         *Driver
+	code      parley.ChannelCode
+	findProxy findProxy    // nil: it has no proxy of its own
+	media     *http.Client // of files
+	sink      network.Sink
 
 	ctx    context.Context // ends when the session is closed
 	cancel context.CancelFunc
@@ -70,9 +73,14 @@ type request struct {
 	result chan error
 }
 
-func newSession(d *Driver, code parley.ChannelCode, sink network.Sink) *session {
-	s := &session{d: d, code: code, sink: sink, requests: make(chan request), passkeys: make(chan passkeyAnswer),
+func newSession(d *Driver, c parley.Channel, sink network.Sink) *session {
+	s := &session{d: d, code: c.Code, findProxy: d.findProxy(c), media: d.media, sink: sink,
+		requests: make(chan request), passkeys: make(chan passkeyAnswer),
 		changed: make(chan struct{}, 1)}
+	if s.findProxy != nil {
+		s.media = &http.Client{Transport: &limitedTransport{d.dialer.client(s.findProxy, nil).Transport, d.mediaLimits.maxBytes,
+			d.mediaLimits.idleTimeout}}
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.setState(parley.ChannelStarting, "", network.Phone{})
 	s.done.Go(s.run)
@@ -173,6 +181,9 @@ func (s *session) Close() error {
 	s.done.Wait()
 	if err := s.d.keys.Release(context.Background(), s.device); err != nil {
 		s.d.config.Log.Warn("store the keys of a closed channel: its next messages skip some", "channel", s.code, "error", err)
+	}
+	if s.findProxy != nil {
+		s.media.CloseIdleConnections()
 	}
 	s.d.removeSession(s)
 	return nil

@@ -224,7 +224,7 @@ func (s *session) anotherVersion(refused store.WAVersionContainer) bool {
 
 // versionClient reaches web.whatsapp.com as the channel's connections do.
 func (s *session) versionClient() *http.Client {
-	return &http.Client{Transport: &limitedTransport{s.d.dialer.client(nil).Transport, maxVersionPage, versionFetchTimeout}}
+	return &http.Client{Transport: &limitedTransport{s.d.dialer.client(s.findProxy, nil).Transport, maxVersionPage, versionFetchTimeout}}
 }
 
 // awaitVersion waits until there is another version than the refused one.

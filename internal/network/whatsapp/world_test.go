@@ -43,6 +43,7 @@ type world struct {
 	dir                  string
 	driver               *Driver
 	link                 *whatsapptest.Link
+	settings             parley.ChannelSettings
 
 	mu   sync.Mutex
 	kept map[parley.MessageID]*parley.Message // what the gateway would keep
@@ -146,7 +147,8 @@ func (w *world) keep(ms ...*parley.Message) {
 func (w *world) start() (*session, *inbox) {
 	w.t.Helper()
 	in := newInbox(w.t)
-	s, err := w.driver.Open(w.t.Context(), parley.Channel{Code: code, Name: "Test", Network: parley.WhatsApp}, in.sink)
+	s, err := w.driver.Open(w.t.Context(), parley.Channel{Code: code, Name: "Test", Network: parley.WhatsApp, Settings: w.settings},
+		in.sink)
 	must(w.t, err)
 	w.t.Cleanup(func() { must(w.t, s.Close()) })
 	return s.(*session), in
