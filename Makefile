@@ -170,7 +170,7 @@ docs-site: ## Build the documentation into dist/site, with search and the API re
 	sed 's#"/docs"#"../docs/README.html"#; s#"/docs/#"#g; s#"/openapi#"openapi#g' internal/api/docs/index.html > dist/site-src/public/reference/index.html
 	sed "s#'/openapi#'openapi#; s#validatorUrl: null,#validatorUrl: null, supportedSubmitMethods: [],#" internal/api/docs/init.js > dist/site-src/public/reference/init.js
 	ln -s $(CURDIR)/$(SITE)/node_modules dist/site-src
-	npm --prefix $(SITE) ci --no-audit --no-fund
+	npm --prefix $(SITE) install --no-save --no-audit --no-fund
 	npm --prefix $(SITE) exec -- vitepress build $(SITE)
 
 clean: ## Remove what was built
