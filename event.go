@@ -75,6 +75,7 @@ const (
 	ChannelRestricted    EventType = "channel.restricted"    // the network restricts the account, or does not any more
 	ContactOptedOut      EventType = "contact.opted_out"     // a contact wants no more messages
 	ContactOptedIn       EventType = "contact.opted_in"      // it wants messages again
+	MessageUnreadable    EventType = "message.unreadable"    // a message arrived that cannot be shown
 	CallReceived         EventType = "call.received"         // somebody calls the account
 	CallEnded            EventType = "call.ended"            // the call is over, or does not ring any more
 )
@@ -82,7 +83,7 @@ const (
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
 	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap,
 	GroupChanged, MessageEdited, ChannelRestricted, MessageSentOnPhone, ContactOptedOut, ContactOptedIn,
-	CallReceived, CallEnded}
+	CallReceived, CallEnded, MessageUnreadable}
 
 func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))
@@ -226,6 +227,38 @@ func NewCallEvent(channel ChannelCode, c PhoneCall) *Event {
 		chat = c.Group.Chat()
 	}
 	return &Event{Type: kind, Channel: channel, At: c.At, Chat: chat, Data: eventData(d)}
+}
+
+// Unreadable is a message that arrived and cannot be shown. If it can be read later, it is published as any other.
+type Unreadable struct {
+	From   ContactID
+	Group  GroupID // empty: a direct chat
+	ID     MessageID
+	Reason UnreadableReason
+	At     time.Time
+}
+
+type UnreadableReason string
+
+const (
+	Undecryptable UnreadableReason = "undecryptable" // its sender and the account's phone are asked for it again
+	ViewOnce      UnreadableReason = "view_once"     // only the account's phone can open it
+)
+
+func NewUnreadableEvent(channel ChannelCode, u Unreadable) *Event {
+	type data struct {
+		MessageID string           `json:"message_id"`
+		ID        MessageID        `json:"id"`
+		ContactID ContactID        `json:"contact_id"`
+		GroupID   GroupID          `json:"group_id,omitempty"`
+		Reason    UnreadableReason `json:"reason"`
+	}
+	chat := u.From
+	if u.Group != "" {
+		chat = u.Group.Chat()
+	}
+	d := data{MessageRef{Chat: chat, ID: u.ID}.String(), u.ID, u.From, u.Group, u.Reason}
+	return &Event{Type: MessageUnreadable, Channel: channel, At: u.At, Chat: chat, Data: eventData(d)}
 }
 
 // NewOptOutEvent is the event of a contact that wants no more messages of a channel, or wants them again. The source is "contact" or "api".

@@ -73,6 +73,7 @@ func serveBare(network, dir string) error {
 func bareClient(ctx context.Context, device *store.Device, wire *process, trust whatsapptest.Trust, number string) (*whatsmeow.Client,
 	error) {
 	c := whatsmeow.NewClient(device, nil)
+	c.SendReportingTokens = true // as the driver does
 	if err := trust.Apply(c); err != nil {
 		return nil, err
 	}

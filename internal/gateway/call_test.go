@@ -10,6 +10,28 @@ import (
 	"parley/internal/network"
 )
 
+// TestUnreadable publishes that a message cannot be shown, and the message if it comes later.
+func TestUnreadable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		before := b.lastEvent()
+		b.give(network.Unreadable{From: ayu, ID: "3A01", Reason: parley.Undecryptable, At: time.Now()})
+		b.give(network.Unreadable{From: ayu, Group: "120363020000000001@g.us", ID: "3A02", Reason: parley.ViewOnce, At: time.Now()})
+		b.give(network.Message{From: ayu, ID: "3A01", Content: parley.Text{Body: "hello"}, At: time.Now()})
+		var got []string
+		for _, e := range b.events(before) {
+			got = append(got, string(e.Type)+string(e.Data)+string(e.Chat))
+		}
+		want := []string{`message.unreadable{"message_id":"false_` + string(ayu) + `_3A01","id":"3A01","contact_id":"` +
+			string(ayu) + `","reason":"undecryptable"}` + string(ayu),
+			`message.unreadable{"message_id":"false_120363020000000001@g.us_3A02","id":"3A02","contact_id":"` + string(ayu) +
+				`","group_id":"120363020000000001@g.us","reason":"view_once"}120363020000000001@g.us`, "message.received" + string(ayu)}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
 // TestCalls publishes calls once, rejects them if the channel does, and sends the text at most once an hour to a caller.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

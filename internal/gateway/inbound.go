@@ -41,6 +41,10 @@ func (a *account) handleEvent(ctx context.Context, e network.Event) error {
 		return a.tx(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, parley.NewGroupEvent(a.code, e.GroupChange, e.At)) })
 	case network.PhoneCall:
 		return a.handleCall(ctx, parley.PhoneCall(e))
+	case network.Unreadable:
+		return a.tx(ctx, func(tx *store.Tx) error {
+			return tx.AddEvent(ctx, parley.NewUnreadableEvent(a.code, parley.Unreadable(e)))
+		})
 	case network.Alias:
 		return a.storeAlias(ctx, e)
 	case network.Restriction:

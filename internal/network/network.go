@@ -163,7 +163,11 @@ type Pairing parley.Pairing
 // PhoneCall is a call to the account, or its end. It may come again.
 type PhoneCall parley.PhoneCall
 
+// Unreadable is a message that cannot be shown now. It may come as a Message later.
+type Unreadable parley.Unreadable
+
 func (PhoneCall) event()   {}
+func (Unreadable) event()  {}
 func (State) event()       {}
 func (Message) event()     {}
 func (Receipt) event()     {}

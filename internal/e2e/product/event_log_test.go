@@ -46,6 +46,8 @@ func TestEventsAreAsDescribed(t *testing.T) {
 			Content: parley.Text{Body: "I'll be there at six."}, CreatedAt: time.Now()}
 		return errors.Join(tx.AddMessage(t.Context(), &own),
 			tx.AddEvent(t.Context(), &parley.Event{Type: parley.MessageSentOnPhone, Channel: own.Channel, At: own.CreatedAt, Message: &own}),
+			tx.AddEvent(t.Context(), parley.NewUnreadableEvent(own.Channel, parley.Unreadable{From: ayu, ID: "3A8F1C22D7E09B4C51A0",
+				Reason: parley.ViewOnce, At: own.CreatedAt})), // simulated phones write what can be read
 			tx.AddEvent(t.Context(), parley.NewGapEvent(parley.Webhook{ID: parley.NewWebhookID(), Cursor: 1}, 2, time.Now())))
 	})
 	if err != nil {

@@ -292,55 +292,6 @@ func nonZero(n int) *uint32 {
 	return new(uint32(n))
 }
 
-// resendTimeout bounds making a message again for a device that could not read it; it may have a file.
-const resendTimeout = 2 * time.Minute
-
-// messageForRetry composes a message again for a device that could not decrypt it. whatsmeow calls it when the message
-// is not in its own cache, for example after a restart.
-func (conn *connection) messageForRetry(requester, to types.JID, id types.MessageID) *waE2E.Message {
-	ctx, cancel := context.WithTimeout(conn.ctx, resendTimeout)
-	defer cancel()
-	if to.Server == types.GroupServer {
-		return conn.groupMessageForRetry(ctx, requester, to, id)
-	}
-	chat, known, err := conn.contactFor(ctx, to, types.EmptyJID)
-	if err != nil || !known {
-		return nil
-	}
-	lid, err := conn.findAddress(ctx, chat)
-	if err != nil {
-		conn.log.Warnf("make %s again: %v", id, err)
-		return nil
-	}
-	return conn.composeAgain(ctx, lid, chat, id)
-}
-
-// composeAgain composes a message that the gateway stores; nil: it does not.
-func (conn *connection) composeAgain(ctx context.Context, to types.JID, chat parley.ContactID, id types.MessageID) *waE2E.Message {
-	m := conn.storedMessage(ctx, chat, parley.MessageID(id))
-	if m == nil || !m.FromMe {
-		return nil
-	}
-	raw, err := conn.compose(ctx, m, to)
-	if err != nil {
-		conn.log.Warnf("make %s again: %v", id, err)
-		return nil
-	}
-	return raw
-}
-
-// storedMessage returns a message that the gateway stores; nil: not found, or its text is erased.
-func (conn *connection) storedMessage(ctx context.Context, chat parley.ContactID, id parley.MessageID) *parley.Message {
-	if conn.s.d.config.MessageForRetry == nil {
-		return nil
-	}
-	m, err := conn.s.d.config.MessageForRetry(ctx, conn.s.code, chat, id)
-	if err != nil || m == nil || m.Content == nil || m.Status == parley.Deleted {
-		return nil
-	}
-	return m
-}
-
 // quote builds the quotation of a reply; nil: not a reply. If the gateway does not have the quoted message, the
 // recipient's phone still finds it by id.
 func (conn *connection) quote(ctx context.Context, m *parley.Message, to types.JID) *waE2E.ContextInfo {

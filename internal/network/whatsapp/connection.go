@@ -46,8 +46,11 @@ type connection struct {
 	receipts       receiptQueue
 	stanzas        stanzaQueue
 	tapped         atomic.Bool // onStanza has seen a stanza
+	streamError    atomic.Bool // the network ended the connection with an error
 	groupedReceipt atomic.Bool // the receipt that is being handled is of several members
 	acks           waiters[*waBinary.Node]
+	retries        chan struct{} // one slot per message that is encrypted again
+	unmade         sync.Map      // ids of messages that could not be made again, but may be later
 	blocked        blocklist
 	ownDevices     sharedQuery[recipients] // the account's own devices
 	mediaHosts     sharedQuery[struct{}]
@@ -65,13 +68,11 @@ type connection struct {
 // updatesBuffer is for more events than a connection can have before run looks.
 const updatesBuffer = 64
 
-// retriesAtOnce bounds how many messages are encrypted again at once for devices that could not read them.
-const retriesAtOnce = 4
-
 func newConnection(s *session, device *store.Device) *connection {
 	conn := &connection{s: s, log: newLogger(s.d.config.Log, s.code), updates: make(chan any, updatesBuffer), synced: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	conn.settings.slot = make(chan struct{}, 1)
+	conn.retries = make(chan struct{}, retriesAtOnce)
 	conn.version = s.d.versions.get().number
 	if device.ID != nil {
 		conn.people, _ = device.LIDs.(keystore.People)
@@ -91,11 +92,11 @@ func newConnection(s *session, device *store.Device) *connection {
 	c.DisableLoginAutoReconnect = true
 	c.SynchronousAck = true // acknowledge only what the sink has stored
 	c.EnableDecryptedEventBuffer = true
+	c.SendReportingTokens = true
 	c.BackgroundEventCtx = conn.ctx
 	c.GetMessageForRetry = conn.messageForRetry
 	c.RefreshCAT = refuseCAT
 	c.GetClientPayload = conn.payload
-	c.SetMaxParallelRetryReceiptHandling(retriesAtOnce)
 	c.SetForceActiveDeliveryReceipts(true) // a stored message is delivered, whether or not somebody looks at it
 	conn.client = c
 	ws := s.d.dialer.client(s.findProxy, &connObserver{onRead: s.heard, onLost: conn.lost})

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,7 +200,7 @@ func readDevices(of types.JID, user waBinary.Node) []types.JID {
 
 // queryWithRetry sends a query, and once more if the response is late. The first response wins.
 func queryWithRetry[A any](ctx context.Context, conn *connection, ask func(context.Context) (A, error)) (A, error) {
-	ctx, cancel := context.WithTimeout(ctx, deviceQueryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, conn.s.d.queryTimeout)
 	defer cancel()
 	type answer struct {
 		value A
@@ -250,15 +251,23 @@ func (conn *connection) resolve(ctx context.Context, lid, number types.JID) (rec
 	return recipients{devices, bundles}, err
 }
 
+// keysFor returns the keys to start the missing sessions. They are asked for once: every request uses up one key of each device.
 func (conn *connection) keysFor(ctx context.Context, devices []types.JID) (map[types.JID]*prekey.Bundle, error) {
 	missing, err := conn.withoutSession(ctx, devices)
 	if err != nil || len(missing) == 0 {
 		return nil, err
 	}
-	return queryWithRetry(ctx, conn, func(ctx context.Context) (map[types.JID]*prekey.Bundle, error) {
-		return conn.inner().FetchPreKeysNoError(ctx, missing), ctx.Err()
-	})
+	ctx, cancel := context.WithTimeout(ctx, conn.s.d.queryTimeout)
+	defer cancel()
+	bundles := conn.inner().FetchPreKeysNoError(ctx, missing)
+	if bundles == nil { // whatsmeow logs why
+		return nil, cmp.Or(ctx.Err(), errNoKeysGiven)
+	}
+	return bundles, nil
 }
+
+// errNoKeysGiven is why a message is not sent now: devices that have no session and no keys could not read it.
+var errNoKeysGiven = errors.New("WhatsApp did not give the keys of the recipient's devices")
 
 // withoutSession returns the devices that there is no session with, without this one.
 func (conn *connection) withoutSession(ctx context.Context, devices []types.JID) ([]types.JID, error) {
@@ -308,7 +317,7 @@ func (conn *connection) isThisDevice(device types.JID) bool {
 	return device == conn.jid || device == conn.lid
 }
 
-// onDeviceNotification drops cached devices that changed.
+// onDeviceNotification drops cached devices that changed, and notes who has new keys.
 func (conn *connection) onDeviceNotification(ctx context.Context, node *waBinary.Node) {
 	changed := []types.JID{node.AttrGetter().OptionalJIDOrEmpty("from"), node.AttrGetter().OptionalJIDOrEmpty("lid")}
 	switch node.Attrs["type"] {
@@ -329,6 +338,11 @@ func (conn *connection) onDeviceNotification(ctx context.Context, node *waBinary
 		changed = append(changed, other)
 	}
 	conn.s.devices.invalidate(changed...)
+	if _, again := node.GetOptionalChildByTag("identity"); again && node.Attrs["type"] == "encrypt" {
+		if err := conn.removeHolders(ctx, changed); err != nil {
+			conn.log.Warnf("note that a contact has new keys: %v", err)
+		}
+	}
 }
 
 // pendingQuery is a question under way for which several wait.

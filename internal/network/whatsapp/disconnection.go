@@ -20,6 +20,7 @@ type disconnection struct {
 	unpaired   bool                     // the account has no such device any more: it must be paired again
 	retryAfter time.Duration            // when to try again after other states; zero: never
 	retryNow   bool                     // comes back without waiting
+	byServer   bool                     // the network ended it with an error
 	replaced   bool                     // another connection of the same device took over
 	bannedTill time.Time                // the end of a ban; zero: it is none
 	refused    store.WAVersionContainer // the client's version, which is too old; zero: it is not
@@ -141,6 +142,8 @@ const (
 	lossBurst = 16
 	// lossRefill is after how long one more may be.
 	lossRefill = 10 * time.Second
+	// steadyAfter is after how long a connection that the network ended with an error counts as lost, and not as refused.
+	steadyAfter = time.Minute
 	// lossJitter spreads the channels that lost their connections together.
 	lossJitter = 50 * time.Millisecond
 	// firstBackoff is how long to wait after the first dial or login that failed. It doubles from there.
@@ -162,6 +165,14 @@ type reconnects struct {
 }
 
 func newReconnects() *reconnects { return &reconnects{now: time.Now, random: rand.N[time.Duration]} }
+
+// after returns the wait after the end of a connection, which lasted for a time and may have been logged in.
+func (r *reconnects) after(e disconnection, up bool, lasted time.Duration) time.Duration {
+	if refused := e.byServer && lasted < steadyAfter; (up || e.retryNow) && !refused {
+		return r.lost()
+	}
+	return r.failed()
+}
 
 // lost returns the wait after the loss of a connection that was logged in.
 func (r *reconnects) lost() time.Duration {

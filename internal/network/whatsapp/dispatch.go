@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -49,6 +50,7 @@ func (conn *connection) prepare(ctx context.Context, to types.JID, id types.Mess
 	if p.number, err = conn.client.Store.LIDs.GetPNForLID(ctx, to); err != nil {
 		return nil, err
 	}
+	conn.addSecret(raw, to, id)
 	if p.plain, err = proto.Marshal(raw); err != nil {
 		return nil, fmt.Errorf("encode a message: %w", err)
 	}
@@ -64,10 +66,37 @@ func (conn *connection) prepare(ctx context.Context, to types.JID, id types.Mess
 	if err := conn.inner().AddRecentMessage(ctx, to, id, raw, nil); err != nil {
 		return nil, err
 	}
-	if secret := raw.GetMessageContextInfo().GetMessageSecret(); secret != nil { // the votes of a poll are under it
-		return p, conn.secrets.PutMessageSecret(ctx, to, conn.lid, id, secret)
+	return p, conn.storePollSecret(ctx, to, id, raw)
+}
+
+// addSecret gives a message the secret that its reporting token is made with, as every message of WhatsApp Web has one. It follows from
+// the id, so that a message that is made again has it too, and nothing has to be stored.
+func (conn *connection) addSecret(raw *waE2E.Message, to types.JID, id types.MessageID) {
+	if !conn.inner().ShouldIncludeReportingToken(raw) || raw.GetMessageContextInfo().GetMessageSecret() != nil {
+		return
 	}
-	return p, nil
+	if raw.MessageContextInfo == nil {
+		raw.MessageContextInfo = &waE2E.MessageContextInfo{}
+	}
+	hash := hmac.New(sha256.New, conn.client.Store.IdentityKey.Priv[:])
+	fmt.Fprintf(hash, "message secret %s %s", to, id)
+	raw.MessageContextInfo.MessageSecret = hash.Sum(nil)
+}
+
+// reportingToken lets the recipient prove to the network what was sent, without that the network can read it.
+func (conn *connection) reportingToken(raw *waE2E.Message, plain []byte, own, to types.JID, id types.MessageID) []waBinary.Node {
+	if !conn.inner().ShouldIncludeReportingToken(raw) {
+		return nil
+	}
+	return []waBinary.Node{conn.inner().GetMessageReportingToken(plain, raw, own, to, id)}
+}
+
+// storePollSecret stores what the votes of a poll are encrypted with.
+func (conn *connection) storePollSecret(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) error {
+	if raw.PollCreationMessage == nil {
+		return nil
+	}
+	return conn.secrets.PutMessageSecret(ctx, to, conn.lid, id, raw.GetMessageContextInfo().GetMessageSecret())
 }
 
 // transmit sends a message and waits for its confirmation. After an error that is not of the class Unknown and not a
@@ -131,15 +160,16 @@ func (conn *connection) encryptAndSend(ctx context.Context, p *outgoing, all rec
 	if err != nil {
 		return nil, err
 	}
-	attrs := maps.Clone(p.stanza)
-	if isRest { // for these devices only: it has been to the others
-		attrs["device_fanout"] = "false"
+	if isRest {
+		return reached, conn.sendEach(ctx, p, ciphertexts)
 	}
+	attrs := maps.Clone(p.stanza)
 	if !p.number.IsEmpty() {
 		attrs["peer_recipient_pn"] = p.number
 	}
 	content := messageContent(in.GetMessageContent, waBinary.Node{Tag: "participants", Content: ciphertexts}, p.raw, attrs,
 		startsSession(ciphertexts))
+	content = append(content, conn.reportingToken(p.raw, p.plain, conn.lid, p.to, p.id)...)
 	if token := conn.privacyToken(ctx, p.to); token != nil {
 		content = append(content, *token)
 	}
@@ -148,6 +178,23 @@ func (conn *connection) encryptAndSend(ctx context.Context, p *outgoing, all rec
 	}
 	conn.issuePrivacyToken(p.to)
 	return reached, nil
+}
+
+// sendEach sends a message to single devices, because it has been to the others. The stanzas are like those of a retry.
+func (conn *connection) sendEach(ctx context.Context, p *outgoing, ciphertexts []waBinary.Node) error {
+	for _, one := range ciphertexts {
+		device, _ := one.Attrs["jid"].(types.JID)
+		attrs := maps.Clone(p.stanza)
+		attrs["to"], attrs["t"], attrs["device_fanout"] = device, time.Now().Unix(), false
+		if conn.isOwn(device) {
+			attrs["recipient"] = p.to
+		}
+		content := messageContent(conn.inner().GetMessageContent, one.GetChildByTag("enc"), p.raw, attrs, startsSession([]waBinary.Node{one}))
+		if err := conn.inner().SendNode(ctx, waBinary.Node{Tag: "message", Attrs: attrs, Content: content}); err != nil {
+			return conn.writeFailed(ctx, err)
+		}
+	}
+	return nil
 }
 
 // writeFailed handles an error of the socket. The network ignores half a frame, so it has nothing of the message. Only
@@ -266,15 +313,24 @@ const tokenWeek = 7 * 24 * 60 * 60 // seconds
 // issuePrivacyToken allows a contact to write to this account. It is sent once a week.
 func (conn *connection) issuePrivacyToken(to types.JID) {
 	now := time.Now()
-	if given := conn.inner().GetTCTokenSenderTS(to); !given.IsZero() && now.Unix()/tokenWeek <= given.Unix()/tokenWeek {
+	week := now.Unix() / tokenWeek
+	given := conn.inner().GetTCTokenSenderTS(to) // which is stored, if the contact gave us a token too
+	if last, _ := conn.s.tokens.get(to); last >= week || !given.IsZero() && given.Unix()/tokenWeek >= week {
 		return
 	}
+	conn.s.tokens.put(to, week, maxDeviceLists)
 	conn.goBackground(func() {
 		var panicked error
 		defer conn.s.recoverPanic(&panicked)
-		conn.inner().IssuePrivacyTokenAndSave(to, now)
+		if conn.inner().IssuePrivacyTokenAndSave(to, now); !conn.inner().GetTCTokenSenderTS(to).Equal(now) {
+			conn.s.tokens.remove(to) // it failed
+		}
 	})
 }
+
+// maxRefreshes is how often in an hour the devices of a chat are asked for again because the network names others than we do. Some
+// hashes never match, and in a large group every query is about all of its members.
+const maxRefreshes = 2
 
 // handleAck reads the network's confirmation. Its hash names the devices that the network knows. Devices that the
 // message did not reach get it now.
@@ -288,7 +344,7 @@ func (conn *connection) handleAck(p *outgoing, node *waBinary.Node, listed, reac
 		return conn.refusalError(code, p.hasWritten)
 	}
 	hash := attrs.OptionalString("phash")
-	if isStale := complete && hash != "" && hash != devicesHash(listed); isStale {
+	if complete && hash != "" && hash != devicesHash(listed) && conn.s.refreshes.allows(p.to, maxRefreshes) {
 		conn.s.devices.invalidate(p.to, p.number, conn.lid, conn.jid)
 		complete = false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.mau.fi/whatsmeow"
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 	waLog "go.mau.fi/whatsmeow/util/log"
@@ -79,20 +81,78 @@ func TestLostKeysDelayOneContact(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsAskedForAgain does not leave a contact without its message for long.
+// TestLostAnswerIsAskedForAgain does not leave a contact without its message for long. Keys are asked for only once by a send, because
+// each request uses one up.
 func TestLostAnswerIsAskedForAgain(t *testing.T) {
-	for _, namespace := range []string{"encrypt", "usync"} {
-		w := newWorld(t)
-		s, _ := w.paired()
-		w.sent(s, w.text(otherID, "so that our own devices are known"))
-		found, err := s.current.Load().lookUpNumber(t.Context(), friendID) // which is not asked for again
-		if err != nil || !found {
-			t.Fatal(found, err)
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.sent(s, w.text(otherID, "so that our own devices are known"))
+	found, err := s.current.Load().lookUpNumber(t.Context(), friendID) // which is not asked for again
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	w.driver.queryRetryAfter = 10 * time.Millisecond
+	w.Inject(whatsapptest.LoseIQ("usync"), whatsapptest.LoseIQ("encrypt"))
+	m, before := w.text(friendID, "to a stranger"), w.Asked("encrypt")
+	w.driver.queryTimeout = 3 * time.Second
+	if err := send(s, m); network.ToClass(err) != network.Temporary {
+		t.Errorf("without keys: %v", err)
+	}
+	if asked := w.Asked("encrypt") - before; asked != 1 {
+		t.Errorf("the keys were asked for %d times", asked)
+	}
+	w.sent(s, m)
+	w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
+}
+
+// TestWrongHashes has the network name other devices with every message. The devices are asked for again, but not every time.
+func TestWrongHashes(t *testing.T) {
+	const members, messages = 1000, 20
+	w := newWorld(t)
+	s, in := w.paired()
+	phones := []*whatsapptest.Phone{w.friend, w.other}
+	for i := range members - 3 {
+		phones = append(phones, w.Phone(fmt.Sprintf("62820%08d", i)))
+	}
+	for _, p := range phones {
+		p.SwitchOff()
+	}
+	_, group := w.newGroup(in, phones...)
+	w.WrongHashes()
+	for _, chat := range []parley.ContactID{group, friendID} {
+		before := w.Asked("usync")
+		for range messages {
+			w.sent(s, w.text(chat, "hello"))
 		}
-		w.driver.queryRetryAfter = 10 * time.Millisecond
-		w.Inject(whatsapptest.LoseIQ(namespace))
-		m := w.sent(s, w.text(friendID, "to a stranger"))
-		w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
+		if asked, most := w.Asked("usync")-before, map[bool]int{true: 3, false: 6}[chat.IsGroup()]; asked > most {
+			t.Errorf("%d messages to %s cost %d queries, want at most %d", messages, chat, asked, most)
+		}
+	}
+}
+
+// TestTokensAreGivenOnceAWeek writes to a contact in several connections.
+func TestTokensAreGivenOnceAWeek(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	for range 4 {
+		w.sent(s, w.text(friendID, "hello"))
+		w.sent(s, w.text(friendID, "once more"))
+		skip := in.count()
+		w.link.End(whatsapptest.Cut)
+		in.statusAfter(skip, parley.ChannelWorking)
+	}
+	if given := w.Asked("privacy"); given != 1 {
+		t.Errorf("the contact was given %d tokens", given)
+	}
+	skip := in.count()
+	s.tokens.put(w.friend.LID(), 1, 1) // long ago
+	w.Inject(whatsapptest.FailIQ("privacy", 500))
+	w.sent(s, w.text(friendID, "it fails"))
+	must(t, w.AwaitFaults(within(t)))
+	w.link.End(whatsapptest.Cut)
+	in.statusAfter(skip, parley.ChannelWorking)
+	if _, given := s.tokens.get(w.friend.LID()); given {
+		t.Error("a token that was refused counts as given")
 	}
 }
 
@@ -267,6 +327,9 @@ func TestSameAsWhatsmeow(t *testing.T) {
 	must(t, s.Close())
 	conn, stanzas := w.tapped(s)
 	to := w.friend.LID()
+	group := w.friend.CreateGroup("Club", w.owner, w.other).JID()
+	must(t, conn.client.Store.PrivacyTokens.PutPrivacyTokens(t.Context(), store.PrivacyToken{User: to, Token: []byte("token"),
+		Timestamp: time.Now()}))
 	for name, raw := range map[string]*waE2E.Message{
 		"text":     {Conversation: new("hello")},
 		"preview":  {ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new("hello"), Title: new("a page")}},
@@ -292,10 +355,57 @@ func TestSameAsWhatsmeow(t *testing.T) {
 			_, err := conn.client.SendMessage(t.Context(), to, raw, whatsmeow.SendRequestExtra{ID: theirs})
 			must(t, err)
 			a, b := outline(stanzas.of(t, mine), mine), outline(stanzas.of(t, theirs), theirs)
+			if !slices.Equal(a, b) || len(a) < 10 || !slices.Contains(a, "<tctoken>") ||
+				slices.Contains(a, "<reporting>") != (raw.ReactionMessage == nil) {
+				t.Errorf("ours:   %q\ntheirs: %q", a, b)
+			}
+		})
+		t.Run(name+" in a group", func(t *testing.T) {
+			mine, theirs := types.MessageID("3EB0CCCC"+name), types.MessageID("3EB0DDDD"+name)
+			must(t, conn.groupKeys.PutKeyHolders(t.Context(), group.String(), nil)) // so that ours has the keys, as theirs always has
+			must(t, conn.transmitToGroup(t.Context(), group, mine, raw))
+			_, err := conn.client.SendMessage(t.Context(), group, raw, whatsmeow.SendRequestExtra{ID: theirs})
+			must(t, err)
+			a, b := outline(stanzas.of(t, mine), mine), outline(stanzas.of(t, theirs), theirs)
+			slices.Sort(a) // the members are in another order
+			slices.Sort(b)
+			if i := slices.Index(a, "enc decrypt-fail=hide"); i >= 0 { // once more than theirs: also on what all can read
+				a = slices.Delete(a, i, i+1)
+			}
 			if !slices.Equal(a, b) || len(a) < 10 {
 				t.Errorf("ours:   %q\ntheirs: %q", a, b)
 			}
 		})
+	}
+}
+
+// TestResendIsLikeARetry compares the message to a device that it has not reached with whatsmeow's answer to a device that could not read
+// it: the network knows that shape.
+func TestResendIsLikeARetry(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.sent(s, w.text(friendID, "sessions exist"))
+	must(t, s.Close())
+	conn, stanzas := w.tapped(s)
+	to, raw := w.friend.LID(), &waE2E.Message{ImageMessage: &waE2E.ImageMessage{}}
+	p, err := conn.prepare(t.Context(), to, "3EB0AAAA", raw)
+	must(t, err)
+	_, err = conn.encryptAndSend(t.Context(), p, recipients{devices: []types.JID{to}}, true)
+	must(t, err)
+	_, err = conn.prepare(t.Context(), to, "3EB0BBBB", raw)
+	must(t, err)
+	node := waBinary.Node{Tag: "receipt", Attrs: waBinary.Attrs{"from": to, "id": "3EB0BBBB", "type": "retry"}, Content: []waBinary.Node{
+		{Tag: "retry", Attrs: waBinary.Attrs{"id": "3EB0BBBB", "t": "1", "count": "1"}},
+	}}
+	receipt := &events.Receipt{MessageSource: types.MessageSource{Chat: to, Sender: to}, MessageIDs: []types.MessageID{"3EB0BBBB"}}
+	must(t, conn.inner().HandleRetryReceipt(t.Context(), receipt, &node))
+	shape := func(id types.MessageID) []string {
+		return slices.DeleteFunc(outline(stanzas.of(t, id), id), func(s string) bool {
+			return strings.HasPrefix(s, "message t=") || strings.HasPrefix(s, "enc count=")
+		})
+	}
+	if a, b := shape("3EB0AAAA"), shape("3EB0BBBB"); !slices.Equal(a, b) || len(a) < 7 {
+		t.Errorf("ours:  %q\nretry: %q", a, b)
 	}
 }
 
@@ -346,6 +456,7 @@ func (w *world) tapped(s *session) (*connection, *tap) {
 		}
 	}}
 	c := whatsmeow.NewClient(device, stanzas)
+	c.SendReportingTokens = true
 	conn.client = c
 	must(w.t, w.Trust().Apply(c))
 	up := make(chan struct{}, 1)

@@ -79,15 +79,16 @@ type Driver struct {
 	versions    versions
 
 	// Tests change these.
-	maxBackoff                                 time.Duration // between two connections
-	ackTimeout                                 time.Duration
-	silenceLimit, pingTimeout, queryRetryAfter time.Duration
-	typingTimeout                              time.Duration
-	codeTimeout                                time.Duration // of a pairing
-	calmDown                                   time.Duration // the first pause after the network asked for one
-	reuploadTimeout                            time.Duration
-	receiptRetryDelay                          func(tries int) time.Duration // before a receipt for an unknown message is offered again
-	receiveLog                                 string
+	maxBackoff                    time.Duration // between two connections
+	ackTimeout                    time.Duration
+	silenceLimit, pingTimeout     time.Duration
+	queryTimeout, queryRetryAfter time.Duration
+	typingTimeout                 time.Duration
+	codeTimeout                   time.Duration // of a pairing
+	calmDown                      time.Duration // the first pause after the network asked for one
+	reuploadTimeout               time.Duration
+	receiptRetryDelay             func(tries int) time.Duration // before a receipt for an unknown message is offered again
+	receiveLog                    string
 
 	mu       sync.Mutex
 	sessions map[parley.ChannelCode]*session
@@ -109,7 +110,8 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 		config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
 		dialSlots:  make(chan struct{}, cmp.Or(c.Dials, DefaultDials)),
 		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
-		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout, calmDown: firstCalmDown,
+		queryTimeout: deviceQueryTimeout, queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
+		calmDown:        firstCalmDown,
 		reuploadTimeout: reuploadTimeout, receiptRetryDelay: retryDelay, receiveLog: receiveLog, sessions: map[parley.ChannelCode]*session{},
 	}
 	if err := d.openVersions(ctx); err != nil {

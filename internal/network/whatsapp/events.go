@@ -49,7 +49,8 @@ func (conn *connection) dispatchEvent(evt any) bool {
 
 	case *events.Blocklist:
 		conn.blocked.changed()
-	case *events.UndecryptableMessage: // whatsmeow requests it again from the sender and our phone
+	case *events.UndecryptableMessage: // whatsmeow requests it again from the sender
+		return conn.handleUnreadable(e)
 	case *events.MediaRetry:
 		conn.s.uploads.deliver(e.MessageID, e)
 	case *events.FBMessage: // of another product

@@ -190,6 +190,29 @@ func (h keyHolders) text() []byte {
 	return []byte(b.String())
 }
 
+// removeHolders notes that contacts lost their keys, because they installed the app again: they get the sender keys of their groups with
+// the next message.
+func (conn *connection) removeHolders(ctx context.Context, contacts []types.JID) error {
+	all, err := conn.groupKeys.AllKeyHolders(ctx)
+	if err != nil {
+		return err
+	}
+	for group, text := range all {
+		holders := parseHolders(text)
+		before := len(holders.devices)
+		maps.DeleteFunc(holders.devices, func(device string, _ bool) bool {
+			jid, err := types.ParseJID(device)
+			return err == nil && slices.Contains(contacts, jid.ToNonAD())
+		})
+		if len(holders.devices) < before {
+			if err := conn.groupKeys.PutKeyHolders(ctx, group, holders.text()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // groupMessage is a message to a group before it is encrypted.
 type groupMessage struct {
 	group   types.JID
@@ -197,6 +220,7 @@ type groupMessage struct {
 	raw     *waE2E.Message
 	byLID   bool // the group names its members by LID
 	devices []groupDevice
+	changes int // of the devices of any contact, before these were looked up
 
 	name     *protocol.SenderKeyName
 	key      *protocol.SenderKeyDistributionMessage
@@ -241,7 +265,7 @@ func (conn *connection) prepareForGroup(
 	if err != nil {
 		return nil, err
 	}
-	m := &groupMessage{group: group, id: id, raw: raw, byLID: g.AddressingMode == types.AddressingModeLID,
+	m := &groupMessage{group: group, id: id, raw: raw, byLID: g.AddressingMode == types.AddressingModeLID, changes: conn.s.devices.changed(),
 		name: protocol.NewSenderKeyName(group.String(), conn.lid.SignalAddress())}
 	if m.devices, err = conn.groupDevices(ctx, g); err != nil {
 		return nil, err
@@ -271,11 +295,9 @@ func (conn *connection) prepareForGroup(
 	if m.bundles, err = conn.keysFor(ctx, sessions); err != nil {
 		return nil, err
 	}
+	conn.addSecret(raw, group, id)
 	conn.s.groupSent.put(id, raw, maxGroupSent)
-	if secret := raw.GetMessageContextInfo().GetMessageSecret(); secret != nil { // the votes of a poll are under it
-		return m, conn.secrets.PutMessageSecret(ctx, group, conn.lid, id, secret)
-	}
-	return m, nil
+	return m, conn.storePollSecret(ctx, group, id, raw)
 }
 
 // holderIsGone reports whether a device has the key that is not in the group any more.
@@ -318,6 +340,9 @@ func (conn *connection) encryptForGroup(ctx context.Context, m *groupMessage) er
 	if err != nil {
 		return err
 	}
+	if !conn.isReadable(m) {
+		return errNothingEncrypted
+	}
 	attrs["id"], attrs["to"] = m.id, m.group
 	if m.byLID {
 		attrs["addressing_mode"] = string(types.AddressingModeLID)
@@ -336,10 +361,30 @@ func (conn *connection) encryptForGroup(ctx context.Context, m *groupMessage) er
 	for name, value := range of { // also who has no key must not see a placeholder for a reaction
 		shared.Attrs[name] = value
 	}
-	if err := conn.inner().SendNode(ctx, waBinary.Node{Tag: "message", Attrs: attrs, Content: append(content, shared)}); err != nil {
+	own := conn.jid
+	if m.byLID {
+		own = conn.lid
+	}
+	content = append(append(content, shared), conn.reportingToken(m.raw, plain, own, m.group, m.id)...)
+	if err := conn.inner().SendNode(ctx, waBinary.Node{Tag: "message", Attrs: attrs, Content: content}); err != nil {
 		return conn.writeFailed(ctx, err)
 	}
 	return nil
+}
+
+// isReadable reports whether another member has the sender key, or there is no other.
+func (conn *connection) isReadable(m *groupMessage) bool {
+	alone := true
+	for _, d := range m.devices {
+		if conn.isOwn(d.session) {
+			continue
+		}
+		if m.holders.devices[d.session.ADString()] || slices.Contains(m.newKeyOf, d.session) {
+			return true
+		}
+		alone = false
+	}
+	return alone
 }
 
 // encryptKey encrypts the sender key for the devices that lack it. A device whose keys are missing is left out: it asks for
@@ -390,7 +435,9 @@ func (conn *connection) handleGroupAck(ctx context.Context, m *groupMessage, nod
 	for i, d := range m.devices {
 		wire[i] = d.wire
 	}
-	if code == codeStale || hash != "" && hash != devicesHash(wire) { // the network knows other devices or members
+	changed := conn.s.devices.changed() != m.changes
+	if code == codeStale || hash != "" && hash != devicesHash(wire) && conn.s.refreshes.allows(m.group, maxRefreshes) {
+		// The network knows other devices or members.
 		conn.s.groups.invalidate(m.group)
 		for _, d := range m.devices {
 			conn.s.devices.invalidate(d.session)
@@ -404,7 +451,7 @@ func (conn *connection) handleGroupAck(ctx context.Context, m *groupMessage, nod
 	default:
 		return conn.refusalError(code, false)
 	}
-	if len(m.newKeyOf) == 0 {
+	if len(m.newKeyOf) == 0 || changed { // a holder may have lost its keys meanwhile
 		return nil
 	}
 	for _, device := range m.newKeyOf {
@@ -422,24 +469,4 @@ func pad(plain []byte) []byte {
 	rand.Read(b[:]) // never fails
 	size := max(int(b[0]&15), 1)
 	return append(slices.Clone(plain), slices.Repeat([]byte{byte(size)}, size)...)
-}
-
-// groupMessageForRetry returns a message to a group for a member's device that could not read it. Only members get it.
-func (conn *connection) groupMessageForRetry(ctx context.Context, requester, group types.JID, id types.MessageID) *waE2E.Message {
-	g, err := conn.groupInfo(ctx, group)
-	if err != nil {
-		conn.log.Warnf("members for a retry of %s: %v", id, err)
-		return nil
-	}
-	who := requester.ToNonAD()
-	if !slices.ContainsFunc(g.Participants, func(p types.GroupParticipant) bool {
-		return who == p.JID.ToNonAD() || who == p.LID.ToNonAD() || who == p.PhoneNumber.ToNonAD()
-	}) {
-		conn.log.Warnf("a retry of %s by a device outside of the group", id)
-		return nil
-	}
-	if raw, known := conn.s.groupSent.get(id); known {
-		return proto.CloneOf(raw) // whatsmeow adds the sender key to it
-	}
-	return conn.composeAgain(ctx, group, groupChat(group), id)
 }

@@ -137,6 +137,52 @@ func TestGroupRetry(t *testing.T) {
 	w.sealedAll()
 }
 
+// TestGroupKeysAreMissing has the network refuse the keys of members: nothing is sent that they could not read.
+func TestGroupKeysAreMissing(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	_, chat := w.newGroup(in, w.friend, w.other)
+	w.Inject(whatsapptest.FailIQ("encrypt", 429))
+	m := w.text(chat, "for all")
+	if err := send(s, m); network.ToClass(err) != network.Temporary {
+		t.Errorf("without keys: %v", err)
+	}
+	if e, sent := w.Trace(string(m.ID)); sent {
+		t.Errorf("the network was given %+v", e)
+	}
+	w.sent(s, m)
+	for _, phone := range []*whatsapptest.Phone{w.friend, w.other} {
+		if got := phone.Expect(t, whatsapptest.ID(string(m.ID))); got.Retries != 0 {
+			t.Errorf("a member had to ask for it %d times", got.Retries)
+		}
+	}
+	conn := s.current.Load()
+	alone := &groupMessage{devices: []groupDevice{{conn.lid, conn.lid}}}
+	if !conn.isReadable(alone) {
+		t.Error("a group without others is unreadable")
+	}
+	alone.devices = append(alone.devices, groupDevice{w.friend.LID(), w.friend.LID()})
+	if conn.isReadable(alone) {
+		t.Error("a message without a key is readable")
+	}
+}
+
+// TestNewPhoneOfAMember gives a member that installed the app again the key with the next message.
+func TestNewPhoneOfAMember(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	_, chat := w.newGroup(in, w.friend, w.other)
+	w.keysOf(s, chat, "before", w.friend, w.other)
+	w.friend.AnnounceReinstall()
+	must(t, w.link.Idle(within(t)))
+	if keys := w.keysOf(s, chat, "after", w.friend, w.other); keys != 1 {
+		t.Errorf("a message carried %d keys, want 1", keys)
+	}
+	if n := w.retries("after", w.friend); n != 0 {
+		t.Errorf("the member had to ask for it %d times", n)
+	}
+}
+
 // TestGroupFaults has the network refuse, lose and cut messages to a group.
 func TestGroupFaults(t *testing.T) {
 	w := newWorld(t)

@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -73,10 +74,16 @@ func (t *stanzaTap) Debugf(_ string, args ...any) {
 }
 
 func (l *logger) write(level slog.Level, format string, args []any) {
-	if l.muted.Load() || slices.ContainsFunc(args, func(a any) bool { return a == errDeviceKept }) {
+	if l.muted.Load() || slices.ContainsFunc(args, isExpected) {
 		return
 	}
 	l.log.Log(context.Background(), level, "whatsapp: "+redact(format, args), "module", l.module)
+}
+
+// isExpected reports whether an error is one of ours that whatsmeow logs though all is well.
+func isExpected(arg any) bool {
+	err, _ := arg.(error)
+	return errors.Is(err, errDeviceKept) || errors.Is(err, errAskedLater)
 }
 
 var longNumber = regexp.MustCompile(`[0-9]{4,}([0-9]{4})`)

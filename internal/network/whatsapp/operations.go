@@ -17,8 +17,11 @@ import (
 	"parley/internal/network"
 )
 
-// markSeen sends a read receipt for messages of one author, which is empty in a chat of two. The network does not confirm receipts, but
-// it handles stanzas in order: the response to a later ping confirms it.
+// seenGrace is how long the network may take to confirm a read receipt before it is asked with a ping.
+const seenGrace = 5 * time.Second
+
+// markSeen sends a read receipt for messages of one author, which is empty in a chat of two. If the network does not confirm it, the
+// response to a later ping does: stanzas are handled in order.
 func (conn *connection) markSeen(ctx context.Context, chat, author parley.ContactID, ids ...parley.MessageID) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -34,14 +37,27 @@ func (conn *connection) markSeen(ctx context.Context, chat, author parley.Contac
 	for i, id := range ids {
 		all[i] = types.MessageID(id)
 	}
+	ack := conn.acks.expect(seenAck(all[0]))
+	defer conn.acks.remove(seenAck(all[0]))
 	if err := conn.client.MarkRead(ctx, all, time.Now(), to, sender); err != nil {
 		return conn.queryError("mark as seen", err)
+	}
+	select {
+	case _, confirmed := <-ack:
+		if confirmed {
+			return nil
+		}
+	case <-time.After(seenGrace):
+	case <-ctx.Done():
 	}
 	if ok, _ := conn.inner().SendKeepAlive(ctx); !ok {
 		return network.OutcomeUnknown(fmt.Errorf("mark as seen: no answer"))
 	}
 	return nil
 }
+
+// seenAck is the name under which the confirmation of a read receipt is expected. A message has other receipts too.
+func seenAck(id types.MessageID) string { return "seen " + id }
 
 func (s *session) name() string {
 	s.mu.Lock()
@@ -285,5 +301,8 @@ func (conn *connection) stopTyping(ctx context.Context, to parley.ContactID, jid
 
 // presence sets the account's presence. whatsmeow's own method reads the name while another goroutine may write it.
 func (conn *connection) presence(ctx context.Context, p types.Presence, name string) error {
+	if p == types.PresenceAvailable {
+		conn.goBackground(conn.inner().SendUnifiedSession)
+	}
 	return conn.inner().SendNode(ctx, waBinary.Node{Tag: "presence", Attrs: waBinary.Attrs{"type": string(p), "name": name}})
 }

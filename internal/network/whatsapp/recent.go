@@ -1,6 +1,9 @@
 package whatsapp
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // recent caches the values that were added last.
 type recent[K comparable, V any] struct {
@@ -32,6 +35,27 @@ func (r *recent[K, V]) put(k K, v V, most int) {
 		r.order = r.order[1:]
 	}
 }
+
+// hourly limits how often something happens in an hour, for each of many keys.
+type hourly[K comparable] struct{ recent[K, inAnHour] }
+
+type inAnHour struct {
+	count int
+	since time.Time
+}
+
+// allows counts, and reports whether it may happen once more.
+func (h *hourly[K]) allows(k K, most int) bool {
+	n, known := h.get(k)
+	if !known || time.Since(n.since) > time.Hour {
+		n = inAnHour{since: time.Now()}
+	}
+	n.count++
+	h.put(k, n, maxHourly)
+	return n.count <= most
+}
+
+const maxHourly = 4096 // keys that are counted
 
 func (r *recent[K, V]) remove(k K) {
 	r.mu.Lock()

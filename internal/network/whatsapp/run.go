@@ -85,6 +85,7 @@ func (s *session) maintain(rec keystore.Channel) *pairOptions {
 			}
 			continue
 		}
+		began := time.Now()
 		e, up := s.holdConnection(rec.JID, &phone)
 		if s.ctx.Err() != nil {
 			return nil
@@ -113,11 +114,7 @@ func (s *session) maintain(rec keystore.Channel) *pairOptions {
 			s.setState(s.connectingStatus(worked), "", phone)
 		default:
 			s.setState(s.connectingStatus(worked), e.reason, phone)
-			wait := policy.failed
-			if up || e.retryNow {
-				wait = policy.lost
-			}
-			if r := s.backOff(wait(), rec.JID); r.unpaired {
+			if r := s.backOff(policy.after(e, up, time.Since(began)), rec.JID); r.unpaired {
 				return nil
 			}
 		}
@@ -249,6 +246,7 @@ func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconn
 				if _, outdated := evt.(*events.ClientOutdated); outdated {
 					e.refused = conn.version
 				}
+				e.byServer = conn.streamError.Load()
 				return e, up
 			}
 			if _, connected := evt.(*events.Connected); connected {

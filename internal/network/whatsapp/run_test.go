@@ -371,6 +371,35 @@ func TestFailuresBackOff(t *testing.T) {
 	}
 }
 
+// TestErrorsBackOff waits longer and longer for a network that ends every login with an error. A steady connection comes back at once.
+func TestErrorsBackOff(t *testing.T) {
+	r, _ := fakeReconnects()
+	refused := disconnection{status: parley.ChannelReconnecting, byServer: true}
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		if wait := r.after(refused, true, time.Second); wait != want*time.Second {
+			t.Errorf("error %d after a login waits %s, want %d s", i+1, wait, want)
+		}
+	}
+	if wait := r.after(refused, true, time.Hour); wait > lossJitter {
+		t.Errorf("an error after an hour waits %s", wait)
+	}
+	if wait := r.after(disconnection{}, true, time.Second); wait > lossJitter {
+		t.Errorf("a lost connection waits %s", wait)
+	}
+	w := newWorld(t)
+	s, in := w.paired()
+	for how, byServer := range map[whatsapptest.End]bool{whatsapptest.Restarted: true, whatsapptest.Cut: false,
+		whatsapptest.Reconnect: false} {
+		conn, skip := s.current.Load(), in.count()
+		w.link.End(how)
+		in.statusAfter(skip, parley.ChannelReconnecting)
+		if conn.streamError.Load() != byServer {
+			t.Errorf("end %d is by the server: %t", how, !byServer)
+		}
+		in.statusAfter(skip, parley.ChannelWorking)
+	}
+}
+
 // TestQueueShortensBackoff waits no longer than ten seconds while messages wait, also for those that came
 // after the wait began.
 func TestQueueShortensBackoff(t *testing.T) {

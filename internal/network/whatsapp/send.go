@@ -88,7 +88,7 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 		return conn.classifyUnsent(err)
 	}
 	err = conn.send(ctx, to, m.ID, raw)
-	if errors.Is(err, errNothingEncrypted) { // they may have left the network since we learned their address
+	if errors.Is(err, errNothingEncrypted) && !m.Chat.IsGroup() { // they may have left the network since we learned their address
 		if found, lookErr := conn.lookUpNumber(ctx, m.Chat); lookErr == nil && !found {
 			return errAbsent
 		}

@@ -48,6 +48,9 @@ type session struct {
 	sinkMu  sync.Mutex                 // one event from the network at a time
 	device  types.JID                  // whose keys it uses; only run and Close, after it, use it
 	devices deviceLists
+	// refreshes counts how often the devices of a chat were asked for again because the network names others.
+	refreshes hourly[types.JID]
+	tokens    recent[types.JID, int64] // the week in which a contact was last given a privacy token
 	// polls has the options of polls, because votes carry only hashes. They are never written to disk: a channel may
 	// store no text.
 	polls            recent[parley.MessageID, []string]
@@ -57,6 +60,8 @@ type session struct {
 	otherDeviceSends recent[types.MessageID, struct{}]          // of the account's other devices: their receipts come here too
 	aliases          recent[parley.ContactID, parley.ContactID] // numbers that the network spells differently
 	uploads          waiters[*events.MediaRetry]                // files that the account's phone uploads again
+	unreadable       recent[types.MessageID, struct{}]
+	asked            hourly[types.JID] // counts messages that the phone was asked for, by sender
 	evidence         evidence
 	clock            clock
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,10 +34,17 @@ type stanzaQueue struct {
 func (conn *connection) onStanza(node *waBinary.Node) {
 	conn.tapped.Store(true)
 	if node.Tag == "stream:error" {
-		conn.failWaiters() // before whatsmeow acts on it
+		conn.failWaiters()                                  // before whatsmeow acts on it
+		conn.streamError.Store(node.Attrs["code"] != "515") // that asks for a new connection
 	}
 	if id, ok := node.Attrs["id"].(string); ok && node.Tag == "ack" {
-		conn.acks.deliver(id, node)
+		kind, _ := node.Attrs["type"].(string)
+		switch {
+		case node.Attrs["class"] != "receipt":
+			conn.acks.deliver(id, node)
+		case strings.HasPrefix(kind, string(types.ReceiptTypeRead)): // also read-self
+			conn.acks.deliver(seenAck(id), node)
+		}
 	}
 	if !isHandled(node) {
 		return
@@ -154,10 +162,15 @@ func (conn *connection) handleStanza(node *waBinary.Node) {
 	ctx, in := conn.s.d.keys.StanzaContext(conn.ctx), conn.inner()
 	switch node.Tag {
 	case "message", "appdata":
-		in.HandleEncryptedMessage(ctx, node)
+		from, _ := node.Attrs["from"].(types.JID)
+		in.HandleEncryptedMessage(conn.messageContext(ctx, from), node)
 	case "status":
 		in.HandleUnencryptedMessage(ctx, node)
 	case "receipt":
+		if node.Attrs["type"] == string(types.ReceiptTypeRetry) {
+			conn.handleRetry(ctx, node)
+			return
+		}
 		from, _ := node.Attrs["from"].(types.JID)
 		conn.groupedReceipt.Store(from.Server == types.GroupServer && node.Attrs["participant"] == nil)
 		in.HandleReceipt(ctx, node)

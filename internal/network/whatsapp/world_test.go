@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -47,6 +48,7 @@ type world struct {
 
 	mu   sync.Mutex
 	kept map[parley.MessageID]*parley.Message // what the gateway would keep
+	busy int                                  // how often its store fails
 }
 
 // newWorld starts a network and opens the driver; nothing is paired.
@@ -129,6 +131,10 @@ func (w *world) losesAck(s *session, m *parley.Message) error {
 func (w *world) message(_ context.Context, _ parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.busy > 0 {
+		w.busy--
+		return nil, errors.New("the store is busy")
+	}
 	if m := w.kept[id]; m != nil && m.Chat == chat {
 		return m, nil
 	}

@@ -21,9 +21,9 @@ const t = texts('webhooks');
 const core = texts('core');
 
 export const types = ['message.received', 'message.sent_on_phone', 'message.status', 'message.reaction', 'message.deleted',
-  'message.edited', 'message.media', 'poll.vote', 'channel.status', 'channel.pairing', 'channel.restricted',
+  'message.edited', 'message.media', 'message.unreadable', 'poll.vote', 'channel.status', 'channel.pairing', 'channel.restricted',
   'contact.opted_out', 'contact.opted_in', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing', 'group.changed',
-  'call.received', 'call.ended',  'webhook.gap'];
+  'call.received', 'call.ended', 'webhook.gap'];
 
 export function Endpoint({ webhook: w, figures, onChange, onGone }) {
   const path = `/manage/webhooks/${w.id}`;

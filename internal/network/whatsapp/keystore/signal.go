@@ -183,6 +183,8 @@ type GroupKeys interface {
 	// KeyHolders returns what PutKeyHolders stored: which devices have this device's own sender key of a group. nil: nothing.
 	KeyHolders(ctx context.Context, group string) ([]byte, error)
 	PutKeyHolders(ctx context.Context, group string, holders []byte) error
+	// AllKeyHolders returns what is stored, by group.
+	AllKeyHolders(ctx context.Context) (map[string][]byte, error)
 }
 
 var _ GroupKeys = (*device)(nil)
@@ -193,6 +195,18 @@ func (d *device) KeyHolders(ctx context.Context, group string) ([]byte, error) {
 
 func (d *device) PutKeyHolders(ctx context.Context, group string, holders []byte) error {
 	return d.put(ctx, change{key{d.id, keyHoldersKind, group}, holders})
+}
+
+func (d *device) AllKeyHolders(ctx context.Context) (map[string][]byte, error) {
+	all := map[string][]byte{}
+	_, err := sqldb.Collect(d.s.db.Read(ctx), func(row sqldb.Scanner) (string, error) {
+		var group string
+		var holders []byte
+		err := row.Scan(&group, &holders)
+		all[group] = holders
+		return group, err
+	}, `SELECT name, value FROM states WHERE device = $1 AND kind = $2`, d.id, int64(keyHoldersKind))
+	return all, wrapError("read who has sender keys", err)
 }
 
 // Encrypt encrypts a message in an existing session, and stores the session's next key. startsSession says that the reader

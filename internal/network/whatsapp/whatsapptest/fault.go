@@ -9,6 +9,7 @@ type faultTarget int
 
 const (
 	faultMessage faultTarget = iota
+	faultPeer
 	faultReceipt
 	faultIQ
 	faultUpload
@@ -47,6 +48,9 @@ type heldIQs struct {
 
 // LoseAck accepts the next message but never confirms it.
 func LoseAck() *Fault { return &Fault{target: faultMessage, kind: loseAck, left: 1} }
+
+// LosePeerAck is LoseAck for messages of a client to its own phone.
+func LosePeerAck() *Fault { return &Fault{target: faultPeer, kind: loseAck, left: 1} }
 
 // RefuseMessage rejects the next message with an error. 463 and 475 are the network's limits on writing to strangers.
 func RefuseMessage(code int) *Fault {

@@ -10,6 +10,9 @@ import (
 // handleIQ handles a request of a linked client. An unknown request is a violation. It gets an error at once: without a
 // response the client would hang for more than a minute.
 func (s *Server) handleIQ(c *conn, d *device, q *node) {
+	s.mu.Lock()
+	s.asked[str(q, "xmlns")]++
+	s.mu.Unlock()
 	f := s.nextFault(faultIQ, d.owner, nil, str(q, "xmlns"))
 	switch {
 	case f.is(failIQ):

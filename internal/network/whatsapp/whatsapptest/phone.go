@@ -204,6 +204,21 @@ func (p *Phone) Reinstall() {
 	}
 }
 
+// AnnounceReinstall is Reinstall, and every linked client of others is notified.
+func (p *Phone) AnnounceReinstall() {
+	p.Reinstall()
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.byNumber {
+		for _, d := range a.devices {
+			if d.sim == nil && a != p.account {
+				s.notify(d, p.account.lidJID(0), "encrypt", nil, n("identity", nil))
+			}
+		}
+	}
+}
+
 // AddDevice links a simulated companion and notifies all peers. Its messages are in the inbox with its device id.
 func (p *Phone) AddDevice() (uint16, error) { return p.addDevice(p.account.publicJID, nil) }
 

@@ -143,6 +143,43 @@ func (p *Phone) sendTo(ctx context.Context, chat types.JID, raw *waE2E.Message) 
 	return id, nil
 }
 
+// SendGarbled sends a text that no linked client of the recipient can read. They get it when they ask for it again.
+func (p *Phone) SendGarbled(to *Phone, text string) string {
+	return p.sendRaw(to, text, n("enc", attrs{"v": "2", "type": "msg"}), []byte("nonsense"))
+}
+
+// SendViewOnce sends a message that only the phone of the recipient can open.
+func (p *Phone) SendViewOnce(to *Phone) string {
+	return p.sendRaw(to, "", n("unavailable", attrs{"type": "view_once"}), nil)
+}
+
+func (p *Phone) sendRaw(to *Phone, text string, part node, content []byte) string {
+	if content != nil {
+		part.Content = content
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.nextID("3A" + fmt.Sprintf("%08X", newRegistration()))
+	out := &outgoing{id: id, kind: "text", chat: to.chat(), from: p.main.device, ciphertexts: map[*device][]node{},
+		trace: s.traces.get(id, p.number, to.number)}
+	addPeers(p.account, to.account)
+	p.account.wroteTo[to.account] = true
+	for _, d := range to.account.devices {
+		if d.sim == nil {
+			out.ciphertexts[d] = []node{part}
+		}
+	}
+	out.trace.Stanzas, out.trace.ForRecipient, out.trace.accepted = 1, 1, true
+	if text != "" {
+		p.storeSent(id, &sentMessage{raw: &waE2E.Message{Conversation: &text}, chat: out.chat})
+	}
+	s.deliverAll(out)
+	return id
+}
+
 // targets lists the devices that a message of a phone is for, and starts its trace. The caller holds the lock.
 func (s *Server) targets(out *outgoing) ([]*device, error) {
 	var all []*device

@@ -46,6 +46,8 @@ type Server struct {
 	registrations map[string]*registration // by the reference in their QR code
 	codes         map[string]*codePairing  // by number
 	faults        []*Fault
+	asked         map[string]int // requests by namespace
+	wrongHashes   bool
 	traces        traceLog
 	violations    []string
 	closed        bool
@@ -80,6 +82,7 @@ func Start() (*Server, error) {
 		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*Group{},
 		blobs: map[string][]byte{}, phoneMedia: map[string][]byte{}, registrations: map[string]*registration{},
 		codes:  map[string]*codePairing{},
+		asked:  map[string]int{},
 		traces: traceLog{byID: map[string]*Trace{}},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -185,6 +188,20 @@ func (s *Server) RequireVersion(least, current uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leastVersion, s.webVersion = least, current
+}
+
+// Asked is how many requests came in a namespace ("usync", "encrypt", "privacy", …).
+func (s *Server) Asked(namespace string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[namespace]
+}
+
+// WrongHashes makes every confirmation of a message name other devices than the server has.
+func (s *Server) WrongHashes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrongHashes = true
 }
 
 // VersionsAsked is how often the page of WhatsApp Web was read.
