@@ -17,8 +17,8 @@ func (c *cli) mcp() *cobra.Command {
 		Short: "Serve a language model over stdio with the Model Context Protocol",
 		Long: `Serve a language model over stdin and stdout with the Model Context Protocol (MCP). A client, such as an editor or a
 desktop assistant, starts this command. The model can list and read chats, search messages, see the health of
-channels and wait for a reply. It can send only with --allow-send, or on a sandbox channel of a development
-server, where nothing leaves this machine. With an admin token it reads all channels and never sends.`,
+channels, find contacts by name and wait for a reply. It can send only with --allow-send, or on a sandbox channel, whose
+phones are simulated; --allow-send=false forbids that too. With an admin token it reads all channels and never sends.`,
 		Example: `  parley mcp --profile toko
   parley mcp --profile toko --allow-send`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,8 +53,18 @@ func (c *cli) mcpConfig(cmd *cobra.Command, channel string, allowSend bool) (mcp
 		return config, fail(exitUsage, "--allow-send needs a token of a channel, or a Global one. An admin token sends nothing")
 	case allowSend:
 		config.Sending = mcp.AllChannels
-	case config.API.Origin == c.dir().DevEnv(): // the token of a development server
-		config.Sending = mcp.SandboxOnly
+	case cmd.Flags().Changed("allow-send"): // --allow-send=false
+	case config.API.Origin == c.dir().DevEnv() || !config.Admin && isSimulated(cmd.Context(), config.API):
+		config.Sending = mcp.SandboxOnly // nothing leaves this machine
 	}
 	return config, nil
+}
+
+// isSimulated reports whether the phones of a channel are simulated. In doubt they are real.
+func isSimulated(ctx context.Context, api *client.Client) bool {
+	var health struct {
+		Simulated bool `json:"simulated"`
+	}
+	_, err := api.Get(ctx, "/api/channel/health", nil, &health)
+	return err == nil && health.Simulated
 }

@@ -64,15 +64,20 @@ func callMCP(ctx context.Context, t *testing.T, s *mcp.ClientSession, name strin
 // TestMCP serves the SDK's client over pipes: read-only, allowed to send, with an admin token, and on a development server.
 func TestMCP(t *testing.T) {
 	e := parleytest.Start(t)
-	reading := []string{"channel_health", "list_chats", "read_chat", "search_messages", "wait_for_reply"}
-	sending := slices.Insert(slices.Clone(reading), 4, "send_message")
+	reading := []string{"channel_health", "find_contacts", "list_chats", "read_chat", "search_messages", "wait_for_reply"}
+	sending := slices.Insert(slices.Clone(reading), 5, "send_message")
 	t.Run("read-only", func(t *testing.T) {
-		s := startMCP(t, "--url", e.URL, "--token", e.Token)
+		s := startMCP(t, "--url", e.URL, "--token", e.Token, "--allow-send=false")
 		if got := mcpTools(t, s); !slices.Equal(got, reading) {
 			t.Errorf("the tools are %q, want %q", got, reading)
 		}
 		if _, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "send_message"}); err == nil {
 			t.Error("it sends")
+		}
+	})
+	t.Run("on the sandbox", func(t *testing.T) { // as with a profile: the data directory is not known
+		if got := mcpTools(t, startMCP(t, "--url", e.URL, "--token", e.Token)); !slices.Equal(got, sending) {
+			t.Errorf("the tools are %q, want %q", got, sending)
 		}
 	})
 	t.Run("sending", func(t *testing.T) {
@@ -92,7 +97,7 @@ func TestMCP(t *testing.T) {
 	})
 	t.Run("admin", func(t *testing.T) {
 		s := startMCP(t, "--url", e.URL, "--admin-token", e.Admin)
-		if got := mcpTools(t, s); slices.Contains(got, "send_message") || slices.Contains(got, "list_chats") {
+		if got := mcpTools(t, s); !slices.Equal(got, reading) {
 			t.Errorf("the tools are %q", got)
 		}
 		if got := callMCP(t.Context(), t, s, "channel_health", nil); !strings.Contains(got, `"code":"demo"`) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"parley"
 	"parley/internal/wire"
@@ -39,19 +40,43 @@ func (s *server) chats(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	chats, next, total, err := s.config.Store.Chats(ctx, r.channel.Code, page, after)
-	list := okPage(mapped(chats, func(c parley.Chat) wire.Chat {
-		row := wire.Chat{GroupID: c.Contact.Group(), Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
-		if row.GroupID == "" {
-			row.ContactID = c.Contact
-		}
-		return row
-	}), page, total)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.chatRows(ctx, r, chats)
+	list := okPage(rows, page, total)
 	meta := chatMeta{list.Meta.(pageMeta), cursorMeta{chatCursorText(next)}}
 	if byCursor { // where the page is in the list is not known
 		meta.CurrentPage, meta.HasPrevPage, meta.HasNextPage = 0, true, meta.NextCursor != nil
 	}
 	list.Meta = meta
 	return list, err
+}
+
+// chatRows shows chats with their names and last messages.
+func (s *server) chatRows(ctx context.Context, r *request, chats []parley.Chat) ([]wire.Chat, error) {
+	rows := make([]wire.Chat, len(chats))
+	if len(chats) == 0 {
+		return rows, nil
+	}
+	ids := mapped(chats, func(c parley.Chat) parley.ContactID { return c.Contact })
+	found, err := s.config.Gateway.ListChats(ctx, parley.ChatQuery{Channel: r.channel.Code, Contacts: ids, Limit: len(ids)})
+	if err != nil {
+		return nil, err
+	}
+	names := s.config.Gateway.NewNameFinder().In(ctx)
+	listed, err := s.listedChats(ctx, r, names, found)
+	for i, c := range chats {
+		rows[i] = wire.Chat{GroupID: c.Contact.Group(), Name: names(r.channel.Code, c.Contact), Messages: c.Messages, Archived: c.Archived,
+			Timestamp: parley.Stamp(c.LastAt)}
+		if rows[i].GroupID == "" {
+			rows[i].ContactID = c.Contact
+		}
+		if at := slices.IndexFunc(listed, func(l listedChat) bool { return l.ID == c.Contact }); at >= 0 {
+			rows[i].Last = &listed[at].Last
+		}
+	}
+	return rows, err
 }
 
 type chatMeta struct {

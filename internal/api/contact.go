@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"parley"
 	"parley/internal/network"
@@ -40,13 +42,38 @@ func toContactRow(c parley.Contact) contactRow {
 }
 
 func (s *server) contacts(ctx context.Context, r *request) (any, error) {
-	page := r.Page()
+	page, search := r.Page(), r.OptionalText("search", 1, maxSought)
 	directory, err := s.directory(r)
 	if err != nil {
 		return nil, err
 	}
-	contacts, total, err := directory.Contacts(ctx, page)
+	contacts, total, err := searched(page, search, func(page parley.Page) ([]parley.Contact, int64, error) {
+		return directory.Contacts(ctx, page)
+	}, func(c parley.Contact) (name, number string) { return c.Name, c.ID.Number() })
 	return okPage(mapped(contacts, toContactRow), page, total), err
+}
+
+// mostSearched is how many contacts or groups of a channel are searched.
+const mostSearched = 10_000
+
+// searched reads a page of a list. With a text it reads only those whose name contains it, or whose number fits it as people write
+// numbers: no network has an index of names.
+func searched[T any](page parley.Page, text string, read func(parley.Page) ([]T, int64, error),
+	about func(T) (name, number string)) ([]T, int64, error) {
+	if text == "" {
+		return read(page)
+	}
+	all, _, err := read(parley.Page{Limit: mostSearched})
+	start, end := numberPart(text)
+	text = strings.ToLower(text)
+	found := slices.DeleteFunc(all, func(one T) bool {
+		name, number := about(one)
+		return !strings.Contains(strings.ToLower(name), text) && (start == "" || !strings.HasPrefix(number, start)) &&
+			(end == "" || !strings.HasSuffix(number, end))
+	})
+	total := int64(len(found))
+	from := min(page.Offset, total)
+	return found[from:min(from+int64(page.Limit), total)], total, err
 }
 
 // directory returns the session of the channel, or an error if a field is wrong.

@@ -40,12 +40,14 @@ func toGroupRow(g parley.Group) groupRow {
 }
 
 func (s *server) groups(ctx context.Context, r *request) (any, error) {
-	page := r.Page()
+	page, search := r.Page(), r.OptionalText("search", 1, maxSought)
 	session, err := s.groupSession(r)
 	if err != nil {
 		return nil, err
 	}
-	groups, total, err := session.Groups(ctx, page)
+	groups, total, err := searched(page, search, func(page parley.Page) ([]parley.Group, int64, error) {
+		return session.Groups(ctx, page)
+	}, func(g parley.Group) (name, number string) { return g.Name, "" })
 	return okPage(mapped(groups, toGroupRow), page, total), err
 }
 

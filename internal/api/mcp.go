@@ -3,10 +3,12 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,9 +54,29 @@ func (rt *route) serveMCP(w http.ResponseWriter, r *request) {
 	asked.Body = io.NopCloser(bytes.NewReader(bytes.Clone(r.body.Bytes()))) // the buffer is pooled
 	errors := &textErrors{ResponseWriter: w}
 	mcp.Serve(errors, asked, config)
+	if answer := methodError(r.body.Bytes(), errors.text.String()); errors.status == http.StatusBadRequest && answer != nil {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(answer) // the caller may have left
+		return
+	}
 	if errors.status != 0 {
 		write(w, r.id, refusal(parley.Errorf(codeOfStatus(errors.status), "%s", strings.TrimSpace(errors.text.String()))))
 	}
+}
+
+// methodError is the answer to a call of a method that does not exist, which the library refuses by its status: clients of JSON-RPC
+// would take that for an error of the transport. It is nil for all other errors.
+func methodError(sent []byte, problem string) []byte {
+	var call struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(sent, &call) != nil || len(call.ID) == 0 || call.Method == "" || !strings.Contains(problem, "not handled") {
+		return nil
+	}
+	answer, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": call.ID, // of texts only
+		"error": map[string]any{"code": -32601, "message": "There is no method " + strconv.Quote(truncate(call.Method, 100)) + "."}})
+	return answer
 }
 
 // textErrors holds back errors that are plain text, to write them in the form of all errors.

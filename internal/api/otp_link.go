@@ -81,7 +81,7 @@ func readLink(f form.Form) otp.LinkRequest {
 		Expires: time.Duration(f.RequiredWhole("expires", minLinkExpires, maxLinkExpires)) * time.Second,
 		Name:    appName(f, ""),
 	}
-	if texts, given := f.Object("message", false); given {
+	if texts, given := f.Object("message", false); given && !isAllNull(texts) {
 		wanted.Messages = &parley.LinkMessages{
 			Prompt: plain(texts, "prompt", maxLinkText), Success: plain(texts, "success", maxLinkText),
 			Failed: plain(texts, "failed", maxLinkText), Expired: plain(texts, "expired", maxLinkText),
@@ -91,6 +91,12 @@ func readLink(f form.Form) otp.LinkRequest {
 		wanted.OnSuccess, wanted.OnFailure = addresses.Address("success"), addresses.Address("failed")
 	}
 	return wanted
+}
+
+// isAllNull reports whether an object has only nulls, which are the same as no object at all.
+func isAllNull(f form.Form) bool {
+	names := f.Names()
+	return len(names) > 0 && !slices.ContainsFunc(names, f.Has)
 }
 
 func plain(f form.Form, name string, max int) string {

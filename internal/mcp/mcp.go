@@ -9,9 +9,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley/internal/client"
@@ -47,15 +51,20 @@ var schemas = sdk.NewSchemaCache()
 type tools struct {
 	config Config
 	ended  <-chan struct{} // closed when the caller is gone; nil: never before the call's own context
+
+	arguments map[string]*jsonschema.Schema // by the names of the tools
 }
 
 func newServer(c Config, ended <-chan struct{}) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: c.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the tools of a session do not change
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 		SchemaCache:  schemas,
 	})
-	(&tools{c, ended}).add(server)
+	t := &tools{c, ended, map[string]*jsonschema.Schema{}}
+	t.add(server)
+	t.addFiles(server)
+	server.AddReceivingMiddleware(t.explainArguments)
 	return server
 }
 
@@ -100,6 +109,45 @@ func bounded[In, Out any](t *tools, call func(context.Context, In) (Out, error))
 			}()
 		}
 		out, err := call(ctx, in)
-		return nil, out, err
+		return nil, out, nameArguments(err)
+	}
+}
+
+// argumentNames are the names of arguments where they differ from the API's.
+var argumentNames = map[string]string{"message": "text", "contact_id": "contact", "group_id": "contact", "phone": "contact",
+	"after": "since", "before": "until", "search": "name"}
+
+// nameArguments makes an error about fields of the API one about the arguments of a tool.
+func nameArguments(err error) error {
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok || len(refused.Errors) == 0 {
+		return err
+	}
+	var sentences []string
+	for _, field := range slices.Sorted(maps.Keys(refused.Errors)) {
+		for _, sentence := range refused.Errors[field] {
+			if name, other := argumentNames[field]; other {
+				sentence = strings.Replace(sentence, field, name, 1)
+			}
+			sentences = append(sentences, sentence)
+		}
+	}
+	return errors.New(strings.Join(sentences, " "))
+}
+
+// explainArguments adds to the error of an unknown argument the names of those that the tool has.
+func (t *tools) explainArguments(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, req)
+		called, isCall := result.(*sdk.CallToolResult)
+		asked, isAsked := req.GetParams().(*sdk.CallToolParamsRaw)
+		if err != nil || !isCall || !isAsked || !called.IsError || len(called.Content) == 0 || t.arguments[asked.Name] == nil {
+			return result, err
+		}
+		if text, ok := called.Content[0].(*sdk.TextContent); ok && strings.Contains(text.Text, "additional properties") {
+			names := slices.Sorted(maps.Keys(t.arguments[asked.Name].Properties))
+			text.Text += ". The arguments of " + asked.Name + " are: " + strings.Join(names, ", ") + "."
+		}
+		return result, nil
 	}
 }

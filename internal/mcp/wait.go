@@ -34,7 +34,7 @@ func (t *tools) nextMessage(ctx context.Context, stream io.Reader, ids []string)
 		}
 		if slices.Contains(ids, string(cmp.Or(event.Data.GroupID.Chat(), event.Data.ContactID))) {
 			event.Data.Channel = event.Channel
-			return waitOut{Replies: []message{newMessage(&event.Data)}}, nil
+			return waitOut{Replies: []message{newMessage(&event.Data, string(event.Channel))}}, nil
 		}
 	}
 }

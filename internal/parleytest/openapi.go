@@ -276,7 +276,7 @@ func (v *Validator) checkRequest(input *openapi3filter.RequestValidationInput) e
 }
 
 // normalBody returns the body of a request as the document describes it: without the fields that are null, which is the same to
-// the server as leaving them out, and with booleans for the flags that may also be strings or numbers.
+// the server as leaving them out (an object of nulls too), and with booleans for the flags that may also be strings or numbers.
 func normalBody(r *http.Request) ([]byte, error) {
 	reader, err := r.GetBody()
 	if err != nil {
@@ -298,6 +298,8 @@ func normalize(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, inner := range value {
+			object, _ := inner.(map[string]any)
+			wasEmpty := len(object) == 0
 			switch {
 			case inner == nil:
 				delete(value, name)
@@ -305,6 +307,9 @@ func normalize(value any) any {
 				value[name] = flag(inner)
 			default:
 				value[name] = normalize(inner)
+			}
+			if object != nil && !wasEmpty && len(object) == 0 { // of nulls only
+				delete(value, name)
 			}
 		}
 	case []any:

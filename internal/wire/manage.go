@@ -134,10 +134,12 @@ type Deletion struct {
 // Chat is a row of a channel's list of chats.
 type Chat struct {
 	ContactID parley.ContactID `json:"contact_id,omitempty"`
-	GroupID   parley.GroupID   `json:"group_id,omitempty" jsonschema:"in place of contact_id: the id of a group, which tools take as contact"`
+	GroupID   parley.GroupID   `json:"group_id,omitempty"` // in place of the contact
+	Name      string           `json:"name"`               // of the contact or group; empty: not known
 	Messages  int64            `json:"messages"`
 	Archived  bool             `json:"archived"`
 	Timestamp string           `json:"timestamp"`
+	Last      *Message         `json:"last,omitempty"` // nil: it has no message any more
 }
 
 // Token is what is known of a token; it is never the token itself.

@@ -41,7 +41,7 @@ func readChats(t *testing.T, e *parleytest.Env) {
 	wantPage(t, a, page{1, 50, 3, 1, false, false})
 	for i, messages := range []float64{3, 2, 1} {
 		row := fmt.Sprintf("data.%d", i)
-		wantKeys(t, a, row, "contact_id", "messages", "archived", "timestamp")
+		wantKeys(t, a, row, "contact_id", "name", "messages", "archived", "timestamp", "last")
 		wantValue(t, a, row+".messages", messages)
 		wantValue(t, a, row+".archived", false)
 		wantRecent(t, a, row+".timestamp")

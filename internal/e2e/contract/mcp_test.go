@@ -84,14 +84,114 @@ type foundByTool struct {
 	Cursor  string
 }
 
+type foundChats struct {
+	Chats, Found []struct {
+		Contact, Name string
+		IsGroup       bool `json:"is_group"`
+		Last          struct{ Text string }
+	}
+	Cursor string
+}
+
+// TestMCPSeesEverything reads files, places, polls and cards, finds people by name, and pages through long chats.
+func TestMCPSeesEverything(t *testing.T) {
+	e := parleytest.Start(t)
+	const number = "6281500007301"
+	token := e.CreateChannel("mcpsees")
+	as := parleytest.As(token)
+	e.Post("/api/sandbox/phones", `{"number":"`+number+`","name":"Ayu Lestari"}`, as).Expect(http.StatusOK)
+	phone := e.PhoneFor(token, number)
+	phone.Sends(`{"type":"location","latitude":"-6.2","longitude":"106.8","title":"Monas","address":"Jakarta"}`)
+	phone.Sends(`{"type":"image","file":{"url":"data:image/png;base64,` + onePixel + `"},"caption":"lihat"}`)
+	e.Post("/api/send-message/polling", `{"contact_id":"`+number+`@c.us","title":"Kapan?","options":["Senin","Selasa"],"limit":1}`, as).
+		Expect(http.StatusOK)
+	phone.Received("lihat")
+	for name, token := range map[string]string{"channel": token, "admin": e.Admin} {
+		t.Run(name, func(t *testing.T) {
+			s := connectMCP(t, e, token)
+			var found foundChats
+			if wrong := callTool(t, s, "find_contacts", map[string]any{"name": "ayu l", "channel": "mcpsees"}, &found); wrong != "" ||
+				len(found.Found) != 1 || found.Found[0].Contact != number+"@c.us" {
+				t.Errorf("found %+v, %s", found.Found, wrong)
+			}
+			var chat struct {
+				Messages []struct {
+					Type  string
+					File  *struct{ URI, Type, Status string }
+					Place *struct{ Latitude, Title string }
+					Poll  *struct{ Options []struct{ Name string } }
+				}
+				Cursor string
+			}
+			if wrong := callTool(t, s, "read_chat", map[string]any{"contact": number, "channel": "mcpsees"}, &chat); wrong != "" ||
+				len(chat.Messages) != 3 || chat.Cursor != "" {
+				t.Fatalf("the chat is %+v, %s", chat, wrong)
+			}
+			place, image, poll := chat.Messages[0].Place, chat.Messages[1].File, chat.Messages[2].Poll
+			if place == nil || place.Title != "Monas" || image == nil || image.Type != "image/png" || poll == nil || len(poll.Options) != 2 {
+				t.Fatalf("the chat is %+v", chat.Messages)
+			}
+			r, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: image.URI})
+			if err != nil || len(r.Contents) != 1 || r.Contents[0].MIMEType != "image/png" || len(r.Contents[0].Blob) == 0 {
+				t.Errorf("%s is %+v, %v", image.URI, r, err)
+			}
+			if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: image.URI + "0"}); err == nil ||
+				!strings.Contains(err.Error(), "Resource not found") {
+				t.Errorf("a file of no message: %v", err)
+			}
+			if templates, err := s.ListResourceTemplates(t.Context(), nil); err != nil || len(templates.ResourceTemplates) != 1 {
+				t.Errorf("the templates are %+v, %v", templates, err)
+			}
+			if wrong := callTool(t, s, "search_messages", map[string]any{"direction": "sideways"}, nil); !strings.Contains(wrong, "direction") {
+				t.Errorf("a wrong direction: %q", wrong)
+			}
+			if wrong := callTool(t, s, "read_chat", map[string]any{"contact": number, "limit": 1000}, nil); !strings.Contains(wrong, "limit") {
+				t.Errorf("a wrong limit: %q", wrong)
+			}
+			// A page at a time, and pages that are not too long.
+			var ids []string
+			for args := map[string]any{"contact": number, "channel": "mcpsees", "limit": 2}; ; {
+				var page foundByTool
+				if wrong := callTool(t, s, "read_chat", args, &page); wrong != "" {
+					t.Fatal(wrong)
+				}
+				for _, m := range page.Messages {
+					ids = append(ids, m.ID)
+				}
+				if page.Cursor == "" {
+					break
+				}
+				args["cursor"] = page.Cursor
+			}
+			if slices.Sort(ids); len(slices.Compact(ids)) != 3 {
+				t.Errorf("the pages have %q", ids)
+			}
+		})
+	}
+	s := connectMCP(t, e, token)
+	long := strings.Repeat("panjang ", 500)
+	for range 12 {
+		e.Post("/api/send-message/text", `{"contact_id":"`+number+`@c.us","message":"`+long+`"}`, as).Expect(http.StatusOK)
+	}
+	for _, tool := range []string{"read_chat", "search_messages"} {
+		var page foundByTool
+		if callTool(t, s, tool, map[string]any{"contact": number, "limit": 100}, &page); len(page.Messages) != 7 || page.Cursor == "" {
+			t.Errorf("%s has %d messages and the cursor %q", tool, len(page.Messages), page.Cursor)
+		}
+	}
+}
+
+// onePixel is a PNG.
+const onePixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
 // TestMCP uses every tool over HTTP, with each kind of token.
 func TestMCP(t *testing.T) {
 	e := parleytest.Start(t)
 	const number = "6281500007001"
 	token := e.CreateChannel("mcpshop")
 	s := connectMCP(t, e, token)
-	if got, want := toolNames(t, s), []string{"channel_health", "list_chats", "read_chat", "search_messages", "send_message",
-		"wait_for_reply"}; !slices.Equal(got, want) { // a development server: sending is on
+	if got, want := toolNames(t, s), []string{"channel_health", "find_contacts", "list_chats", "read_chat", "search_messages",
+		"send_message", "wait_for_reply"}; !slices.Equal(got, want) { // a development server: sending is on
 		t.Errorf("the tools are %q, want %q", got, want)
 	}
 	var sent struct{ ID, Status string }
@@ -134,7 +234,9 @@ func TestMCP(t *testing.T) {
 		"is not a phone number": {"contact": "Ayu", "text": "x"},
 		"only for channel":      {"contact": number, "text": "x", "channel": "demo"},
 		"not_on_network":        {"contact": "99912345670", "text": "x"},
-		"message":               {"contact": number, "text": ""},
+		"/properties/text":      {"contact": number, "text": ""},
+		"are: channel, contact, idempotency_key, reply_to, text.": {"contact": number, "message": "x"},
+		"find_contacts": {"contact": "Budi", "text": "x"},
 	} {
 		if wrong := callTool(t, s, "send_message", args, nil); !strings.Contains(wrong, name) {
 			t.Errorf("%v: %q, want %q", args, wrong, name)
@@ -184,14 +286,18 @@ func TestMCPInGroups(t *testing.T) {
 			}
 		}
 	}
-	var chats struct {
-		Chats []struct {
-			ContactID string `json:"contact_id"`
-			GroupID   string `json:"group_id"`
-		}
-	}
-	if callTool(t, s, "list_chats", nil, &chats); len(chats.Chats) != 2 || chats.Chats[0].GroupID != group || chats.Chats[0].ContactID != "" {
+	var chats foundChats
+	if callTool(t, s, "list_chats", nil, &chats); len(chats.Chats) != 2 || chats.Chats[0].Contact != group || !chats.Chats[0].IsGroup ||
+		chats.Chats[0].Name == "" || chats.Chats[0].Last.Text != "halo juga" {
 		t.Errorf("the chats are %+v", chats)
+	}
+	for _, s := range []*mcp.ClientSession{s, connectMCP(t, e, e.Admin)} {
+		var found foundChats
+		part := strings.ToUpper(chats.Chats[0].Name[1:])
+		if callTool(t, s, "find_contacts", map[string]any{"name": part, "channel": "mcpgroup"}, &found); len(found.Found) != 1 ||
+			found.Found[0].Contact != group {
+			t.Errorf("%s is found as %+v", part, found.Found)
+		}
 	}
 	for id, want := range map[string]string{"x@g.us": "is not the id of a group", "120363029999999999@g.us": "not in that group"} {
 		if wrong := callTool(t, s, "send_message", map[string]any{"contact": id, "text": "x"}, nil); !strings.Contains(wrong, want) {
@@ -251,7 +357,7 @@ func mcpTokens(t *testing.T, e *parleytest.Env) {
 		t.Error(wrong)
 	}
 	admin := connectMCP(t, e, e.Admin)
-	want := []string{"channel_health", "read_chat", "search_messages", "wait_for_reply"}
+	want := []string{"channel_health", "find_contacts", "list_chats", "read_chat", "search_messages", "wait_for_reply"}
 	if got := toolNames(t, admin); !slices.Equal(got, want) {
 		t.Errorf("an admin token has the tools %q, want %q", got, want)
 	}
@@ -281,6 +387,10 @@ func TestMCPRequests(t *testing.T) {
 	e.Post("/mcp", initialize, accept, parleytest.With("Origin", "https://evil.example")).Expect(http.StatusForbidden)
 	e.Post("/mcp", initialize, accept, parleytest.With("Origin", e.URL)).Expect(http.StatusOK)
 	e.Post("/mcp", initialize, accept, parleytest.With("Idempotency-Key", "k")).Expect(http.StatusOK)
+	unknown := e.Post("/mcp", `{"jsonrpc":"2.0","id":"a7","method":"tasks/dance"}`, accept).Expect(http.StatusOK)
+	if unknown.Number("error.code") != -32601 || unknown.Text("id") != "a7" {
+		t.Errorf("an unknown method: %s", unknown.Body)
+	}
 	e.Post("/mcp", "["+initialize+"]", accept).Expect(http.StatusBadRequest)
 	e.Post("/mcp", "nonsense", accept).Expect(http.StatusBadRequest)
 	e.Post("/mcp", `{"x":"`+strings.Repeat("y", 1<<20)+`"}`, accept).Expect(http.StatusRequestEntityTooLarge)
