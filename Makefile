@@ -26,7 +26,7 @@ $(error Go is not installed. Install Go 1.26 or later: https://go.dev/dl)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients browser screenshots bench torture soak cover release vulns docs-site clean \
+.PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients generators browser screenshots bench torture soak cover release vulns docs-site clean \
 	deploy-check deps fmt static tidy generated
 
 help: ## List the targets
@@ -36,7 +36,7 @@ run: build ## Build, and start a sandbox
 	bin/parley dev
 
 deps: ## List what the test suites need besides Go, and install it: as root on Debian, without starting services
-	@internal/tools/deps.sh test postgres browser deploy
+	@internal/tools/deps.sh test clients postgres browser deploy
 
 build: ## Build bin/parley, one static file
 	@[ -x bin/parley ] || echo "The first build downloads modules and compiles for a few minutes."
@@ -94,9 +94,14 @@ postgres: test-deps postgres-deps ## Run the tests on PostgreSQL
 	$(RUNTESTS) $(LIMIT) -count=1 -p 4 -parallel 4 -run 'Postgres|Member|Newer|Cluster|Node|Restart|Crashes|FailsOver' ./internal/e2e/cluster ./internal/e2e/contract ./internal/api ./internal/alert ./internal/requestlog \
 		./internal/store/... ./internal/cluster ./internal/otp ./internal/network/sandbox ./internal/network/whatsapp/keystore ./internal/app ./cmd/parley
 
-clients: test-deps ## Generate a Go client, and use it with a server
+clients: test-deps clients-deps ## Test the client libraries and examples, and a generated Go client, with a server
 	cd $(CLIENTS) && go vet ./...
 	$(RUNTESTS) -C $(CLIENTS) $(LIMIT) ./...
+
+# They download hundreds of packages.
+generators: export PARLEY_GENERATORS=1
+generators: clients-deps ## Generate clients with four generators, and use each with a server
+	$(RUNTESTS) -C $(CLIENTS) $(LIMIT) -count=1 -run 'TestGoClient|TestGenerators' ./...
 
 browser: test-deps browser-deps ## Run the tests of the console in a browser
 	cd $(BROWSER) && go vet ./...

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"parley/internal/e2e/clients/client"
 )
@@ -67,5 +68,55 @@ func run(ctx context.Context) error {
 		return errors.New("the wrong fields are " + fmt.Sprint(fields))
 	}
 	fmt.Println("wrong", fields)
+	return runMore(ctx, parley, ayu, sent.JSON200.Data.MessageId)
+}
+
+// runMore makes seven more calls. An event is known by its type.
+func runMore(ctx context.Context, parley *client.ClientWithResponses, ayu client.ToContact, id client.MessageId) error {
+	health, err := parley.ChannelHealthWithResponse(ctx, nil)
+	if err != nil || health.JSON200 == nil || health.JSON200.Data.Status != client.ChannelStatusWORKING {
+		return fmt.Errorf("health: %v %v", err, health)
+	}
+	liked, err := parley.ReactWithResponse(ctx, nil, client.ReactionRequest{MessageId: id, Reaction: "👍"})
+	if err != nil || liked.JSON200 == nil {
+		return fmt.Errorf("react: %v %v", err, liked)
+	}
+	poll, err := parley.SendPollWithResponse(ctx, nil, client.PollRequest{ContactId: &ayu, Title: "When?", Options: []string{"Now", "Later"}})
+	if err != nil || poll.JSON200 == nil {
+		return fmt.Errorf("poll: %v %v", err, poll)
+	}
+	uploaded, err := parley.UploadMediaWithBodyWithResponse(ctx, nil, "text/plain", strings.NewReader("Hello"))
+	if err != nil || uploaded.JSON200 == nil {
+		return fmt.Errorf("upload: %v %v", err, uploaded)
+	}
+	file, err := parley.ReadMediaWithResponse(ctx, uploaded.JSON200.Data.Id, nil)
+	if err != nil || string(file.Body) != "Hello" {
+		return fmt.Errorf("download: %v %v", err, file)
+	}
+	thanks := client.PhoneSendRequest{Type: client.PhoneSendRequestTypeText, Message: new("Thank you!")}
+	if _, err := parley.SendAsPhoneWithResponse(ctx, "6281234567890", nil, thanks); err != nil {
+		return err
+	}
+	events := &client.ListRecentEventsResponse{}
+	for events.JSON200 == nil || len(events.JSON200.Data) == 0 { // an inbound message takes a moment
+		var err error
+		events, err = parley.ListRecentEventsWithResponse(ctx, &client.ListRecentEventsParams{Types: new("message.received")})
+		if err != nil || events.JSON200 == nil {
+			return fmt.Errorf("events: %v %v", err, events)
+		}
+	}
+	event, err := events.JSON200.Data[0].ValueByDiscriminator()
+	if received, ok := event.(client.MessageReceivedEvent); err != nil || !ok || received.Data.Body != "Thank you!" {
+		return fmt.Errorf("events: %v %v", err, event)
+	}
+	link, err := parley.RequestLinkWithResponse(ctx, nil, client.LinkRequest{ContactId: client.AnyContactId(ayu), Expires: 300})
+	if err != nil || link.JSON200 == nil {
+		return fmt.Errorf("link: %v %v", err, link)
+	}
+	state, err := parley.ReadLinkWithResponse(ctx, link.JSON200.Data.Id, nil)
+	if err != nil || state.JSON200 == nil {
+		return fmt.Errorf("link: %v %v", err, state)
+	}
+	fmt.Println("10 link", state.JSON200.Data.Status)
 	return nil
 }
