@@ -77,6 +77,7 @@ var arrows = map[string][]string{
 	"internal/tools/whatsmeowdiff": {},
 	"internal/tools/runtests":      {},
 	"internal/tools/compareapi":    {},
+	"internal/tools/clienttypes":   {},
 
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/whatsapptest": {"internal/wait"},

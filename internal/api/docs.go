@@ -14,8 +14,9 @@ import (
 // so that the binary needs no YAML, and a test compares them. The reference page is based on Swagger UI: docs/vendor
 // has the original files; the binary embeds their compressed copies in docs/packed.
 //
-//go:generate go test -run TestOpenAPIFiles -update-openapi .
+//go:generate go test -run TestOpenAPI(Files|Postman) -update-openapi .
 //go:generate go test -run TestPackedDocs -update-docs .
+//go:generate go run ../tools/clienttypes openapi.json ../../clients/typescript/src/types.ts ../../clients/python/parley/types.py
 //go:embed openapi.json openapi-other.json docs/index.html docs/init.js docs/style.css docs/icon.svg docs/llms.txt docs/packed
 //go:embed pair/page.html pair/pair.js pair/pair.css pair/words.json phone/page.html phone/phone.js phone/phone.css phone/words.json
 var embedded embed.FS

@@ -2,7 +2,7 @@
 # Lists the programs that test suites need besides Go, and installs what is missing: as root on Debian, and without starting a
 # service. Elsewhere it names the packages; tests without their program are skipped.
 #
-#	internal/tools/deps.sh [test] [postgres] [browser] [deploy]
+#	internal/tools/deps.sh [test] [clients] [postgres] [browser] [deploy]
 set -eu
 
 # suite | program | Debian | Alpine | Homebrew | what for
@@ -11,6 +11,9 @@ needs() {
 test|cc|gcc libc6-dev|gcc musl-dev||the race detector
 test|ffmpeg|ffmpeg|ffmpeg|ffmpeg|sounds and videos
 test|curl|curl|curl|curl|the commands of the README
+clients|npm|nodejs npm|nodejs npm|node|the client for TypeScript
+clients|python3|python3|python3|python3|the client for Python
+clients|php|php-cli php-curl|php84 php84-curl|php|an example
 postgres|postgres|postgresql|postgresql|postgresql|nodes and their database
 postgres|pgbouncer|pgbouncer|pgbouncer|pgbouncer|a pooler before the database
 postgres|ip|iproute2|iproute2||nodes that are cut off
