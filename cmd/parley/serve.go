@@ -26,7 +26,8 @@ var serverSettings = []string{
 	keyConnections, keyDials,
 	keyMedia, keyPerDay, keyInContact, keyInChannel,
 	keyMinFree, keyFiles, keyFilesServer, keyFilesRegion,
-	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyKeepBackups, keyVersion, keyEndpoint, keyTrust}
+	keyFilesAccess, keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyKeepBackups, keyVersion, keyDeviceName,
+	keyPlatform, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -116,6 +117,9 @@ func (c *cli) appConfig() (app.Config, error) {
 		WhatsAppEndpoint: c.set.text(keyEndpoint),
 		WhatsAppTrust:    c.set.text(keyTrust),
 		WhatsAppVersion:  c.set.text(keyVersion),
+
+		WhatsAppDeviceName: c.set.text(keyDeviceName),
+		WhatsAppPlatform:   c.set.text(keyPlatform),
 
 		TLSCert:     c.set.text(keyTLSCert),
 		TLSKey:      c.set.text(keyTLSKey),

@@ -87,6 +87,8 @@ const (
 	keyEndpoint     = "whatsapp_endpoint"
 	keyTrust        = "whatsapp_trust"
 	keyVersion      = "whatsapp_version"
+	keyDeviceName   = "whatsapp_device_name"
+	keyPlatform     = "whatsapp_platform"
 	keyKeepBackups  = "keep_backups"
 	keyNoOpen       = "no_open"
 	keyURL          = "url"
@@ -157,6 +159,8 @@ var settingTable = []setting{
 		"(0: all)"},
 	{key: keyVersion, fallback: "auto", about: "the version of WhatsApp Web that the server presents: 2.3000.1045649367, built-in, " +
 		"or auto (built-in, and the current one of web.whatsapp.com once WhatsApp refuses that)"},
+	{key: keyDeviceName, fallback: "Parley", about: "the name of paired channels in the phone's list of linked devices"},
+	{key: keyPlatform, fallback: "desktop", about: "what these devices are in that list: desktop, chrome, firefox, edge, safari, …"},
 	{key: keyEndpoint, about: "the address of a test server for WhatsApp's protocol on this machine", hidden: true},
 	{key: keyTrust, about: "file with the test server's public key", hidden: true},
 	{key: keyNoOpen, kind: onOff, fallback: "false", about: "do not open a browser"},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"parley/internal/diagnostics"
 	"parley/internal/doctor"
@@ -67,6 +68,8 @@ type Config struct {
 	WhatsAppEndpoint, WhatsAppTrust string
 	// WhatsAppVersion is the version of WhatsApp Web that this program says it is: three numbers, "auto" or "built-in".
 	WhatsAppVersion string
+	// WhatsAppDeviceName and WhatsAppPlatform are what phones show in their list of linked devices.
+	WhatsAppDeviceName, WhatsAppPlatform string
 
 	Dev          bool                  // a sandbox for development: a demo channel, tokens for it, loopback allowed
 	Version      string                // what the program calls itself
@@ -162,6 +165,12 @@ func (c Config) normal() (Config, error) {
 	}
 	if err := whatsapp.CheckVersion(c.WhatsAppVersion); err != nil {
 		return c, configErrorf("--whatsapp-version must be three numbers such as 2.3000.1045649367, auto or built-in.")
+	}
+	if err := whatsapp.CheckPlatform(c.WhatsAppPlatform); err != nil {
+		return c, configErrorf("--whatsapp-platform must be desktop, chrome, firefox, edge, safari or another platform of WhatsApp.")
+	}
+	if utf8.RuneCountInString(c.WhatsAppDeviceName) > 50 {
+		return c, configErrorf("--whatsapp-device-name must have at most 50 characters.")
 	}
 	c.WhatsAppEndpoint, err = testEndpoint(c.WhatsAppEndpoint, c.WhatsAppTrust)
 	return c, err

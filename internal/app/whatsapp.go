@@ -151,6 +151,8 @@ func (s *server) newRealNetwork(log *slog.Logger) (*realNetwork, error) {
 		Media:   s.openFile,
 		TempDir: s.media.TempDir(),
 		Version: s.cfg.WhatsAppVersion,
+
+		DeviceName: s.cfg.WhatsAppDeviceName, Platform: s.cfg.WhatsAppPlatform,
 		MessageForRetry: func(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error) {
 			return s.gateway.MessageForRetry(ctx, code, chat, id)
 		},

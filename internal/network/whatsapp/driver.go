@@ -43,6 +43,10 @@ type Config struct {
 	// is the one built in, and after WhatsApp refused that the current one.
 	Version string
 
+	// DeviceName and Platform are what phones show in their list of linked devices; empty: "Parley" and "desktop". They are said when
+	// a channel is paired.
+	DeviceName, Platform string
+
 	// Member ties the writes to a membership of a cluster; nil: there is no cluster.
 	Member *sqldb.Member
 

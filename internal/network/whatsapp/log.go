@@ -13,7 +13,6 @@ import (
 
 	signallog "go.mau.fi/libsignal/logger"
 	waBinary "go.mau.fi/whatsmeow/binary"
-	"go.mau.fi/whatsmeow/store"
 	waLog "go.mau.fi/whatsmeow/util/log"
 
 	"parley"
@@ -132,11 +131,9 @@ func (discardLogger) Warning(string, string) {}
 func (discardLogger) Error(string, string)   {}
 func (discardLogger) Configure(string)       {}
 
-// configureLibraries sets process-wide variables: libsignal's logger and session format, and the name on the phone's
-// list of linked devices.
+// configureLibraries sets process-wide variables: libsignal's logger and session format.
 var configureLibraries = sync.OnceFunc(func() {
 	var quiet signallog.Loggable = discardLogger{}
 	signallog.Setup(&quiet)
 	keystore.UseCompactSessions()
-	store.DeviceProps.Os = new("Parley")
 })

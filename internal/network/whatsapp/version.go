@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,8 +12,10 @@ import (
 	"time"
 
 	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waCompanionReg"
 	"go.mau.fi/whatsmeow/proto/waWa6"
 	"go.mau.fi/whatsmeow/store"
+	"google.golang.org/protobuf/proto"
 
 	"parley"
 	"parley/internal/network"
@@ -250,6 +253,30 @@ func (conn *connection) payload() *waWa6.ClientPayload {
 	if p.DevicePairingData != nil {
 		hash := conn.version.Hash()
 		p.DevicePairingData.BuildHash = hash[:]
+		p.DevicePairingData.DeviceProps = conn.s.d.deviceProps()
 	}
 	return p
+}
+
+// CheckPlatform checks a setting. Platforms are named as WhatsApp does: desktop, chrome, firefox, …
+func CheckPlatform(platform string) error {
+	_, err := parsePlatform(platform)
+	return err
+}
+
+func parsePlatform(name string) (waCompanionReg.DeviceProps_PlatformType, error) {
+	number, known := waCompanionReg.DeviceProps_PlatformType_value[strings.ToUpper(cmp.Or(name, "desktop"))]
+	if !known {
+		return 0, fmt.Errorf("there is no platform %q", name)
+	}
+	return waCompanionReg.DeviceProps_PlatformType(number), nil
+}
+
+// deviceProps describes a device that is being paired. Phones show a device of an unknown platform as "Other device".
+func (d *Driver) deviceProps() []byte {
+	props := proto.CloneOf(store.DeviceProps)
+	platform, _ := parsePlatform(d.config.Platform) // which was checked
+	props.Os, props.PlatformType = new(cmp.Or(d.config.DeviceName, "Parley")), platform.Enum()
+	b, _ := proto.Marshal(props) // it cannot fail
+	return b
 }

@@ -3,7 +3,9 @@ package whatsapp
 import (
 	"testing"
 
+	"go.mau.fi/whatsmeow/proto/waCompanionReg"
 	"go.mau.fi/whatsmeow/store"
+	"google.golang.org/protobuf/proto"
 
 	"parley"
 	"parley/internal/network"
@@ -32,6 +34,30 @@ func TestRefusedVersion(t *testing.T) {
 	in.status(parley.ChannelWorking)
 	if again, _ := w.driver.Version(); again != number || w.VersionsAsked() != 1 {
 		t.Errorf("after a restart it is %s, asked for %d times", again, w.VersionsAsked())
+	}
+}
+
+// TestDeviceProps says at a pairing what the phone lists.
+func TestDeviceProps(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.start()
+	shown := func() (string, waCompanionReg.DeviceProps_PlatformType) {
+		t.Helper()
+		conn := newConnection(s, s.d.keys.NewDevice())
+		defer conn.close()
+		var props waCompanionReg.DeviceProps
+		must(t, proto.Unmarshal(conn.payload().DevicePairingData.DeviceProps, &props))
+		return props.GetOs(), props.GetPlatformType()
+	}
+	if name, platform := shown(); name != "Parley" || platform != waCompanionReg.DeviceProps_DESKTOP {
+		t.Errorf("the device is %q on %s", name, platform)
+	}
+	w.driver.config.DeviceName, w.driver.config.Platform = "Toko", "chrome"
+	if name, platform := shown(); name != "Toko" || platform != waCompanionReg.DeviceProps_CHROME {
+		t.Errorf("the device is %q on %s", name, platform)
+	}
+	if CheckPlatform("toaster") == nil {
+		t.Error("a toaster is a platform")
 	}
 }
 
