@@ -129,6 +129,9 @@ func (c *cli) completeArgs(root *cobra.Command) {
 			_ = root.RegisterFlagCompletionFunc(flag, complete) // fails only if it is registered already
 		}
 	}
+	if f := root.Flag("output"); f != nil && f.Value.Type() == formType { // that of an export is a file
+		_ = root.RegisterFlagCompletionFunc("output", fixed(outputs...))
+	}
 	if root.ValidArgs != nil || root.ValidArgsFunction != nil {
 		return
 	}

@@ -51,10 +51,13 @@ func (c *cli) outputFlag(cmd *cobra.Command) {
 	cmd.Flags().VarP(outputValue{c}, "output", "o", "the form: "+strings.Join(outputs, ", "))
 }
 
+// formType is the type of -o in the help.
+const formType = "form"
+
 type outputValue struct{ cli *cli }
 
 func (o outputValue) String() string { return "table" }
-func (o outputValue) Type() string   { return "form" }
+func (o outputValue) Type() string   { return formType }
 
 func (o outputValue) Set(form string) error {
 	if !slices.Contains(outputs, form) {
