@@ -230,12 +230,11 @@ func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley
 	if err != nil {
 		return parley.Group{}, err
 	}
-	admin := slices.ContainsFunc(g.Participants, func(p types.GroupParticipant) bool { return p.IsAdmin && conn.isOwn(p.JID) })
 	return parley.Group{
 		ID: parley.GroupID(g.JID.String()), Name: g.Name, CreatedAt: g.GroupCreated, Owner: owner,
 		Restricted: g.IsLocked, IsCommunity: g.IsParent, IsOwner: conn.isOwn(g.OwnerJID) || conn.isOwn(g.OwnerPN),
 		OnlyAdminsSend: g.IsAnnounce, Description: stripNUL(g.Topic), JoinApproval: g.IsJoinApprovalRequired,
-		CanAddMember:     admin || g.MemberAddMode == types.GroupMemberAddModeAllMember,
+		CanAddMember:     conn.isAdmin(g) || g.MemberAddMode == types.GroupMemberAddModeAllMember,
 		ParticipantCount: max(g.ParticipantCount, len(g.Participants)), Timer: int(g.DisappearingTimer),
 	}, nil
 }

@@ -43,7 +43,8 @@ func (conn *connection) dispatchEvent(evt any) bool {
 		}
 	case *events.PushNameSetting:
 		conn.post(e)
-	case *events.AppStateSyncError: // whatsmeow logs it; the next change of a setting repairs it
+	case *events.AppStateSyncError: // whatsmeow logs it
+		conn.repairSettings(e)
 	case *events.NotifyAccountReachoutTimelock:
 		conn.setRestriction(e)
 
@@ -96,4 +97,16 @@ func (conn *connection) setRestriction(e *events.NotifyAccountReachoutTimelock) 
 	conn.s.restricted = r
 	conn.s.mu.Unlock()
 	conn.s.enqueue(r)
+}
+
+// repairSettings fetches all settings of a kind again. What is stored may be broken, and then no change would ever be read.
+func (conn *connection) repairSettings(e *events.AppStateSyncError) {
+	if e.FullSync {
+		return
+	}
+	conn.goBackground(func() {
+		if err := conn.client.FetchAppState(conn.ctx, e.Name, true, false); err != nil {
+			conn.log.Warnf("fetch all settings again: %v", err)
+		}
+	})
 }

@@ -24,6 +24,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
 
+	"parley"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp/keystore"
 )
@@ -447,6 +448,9 @@ func (conn *connection) handleGroupAck(ctx context.Context, m *groupMessage, nod
 	case 0:
 	case codeForbidden, codeNotFound:
 		conn.s.groups.invalidate(m.group)
+		if g, err := conn.groupInfo(ctx, m.group); err == nil && g.IsAnnounce && !conn.isAdmin(g) {
+			return errOnlyAdmins
+		}
 		return network.ErrNotInGroup
 	default:
 		return conn.refusalError(code, false)
@@ -461,6 +465,12 @@ func (conn *connection) handleGroupAck(ctx context.Context, m *groupMessage, nod
 		conn.log.Warnf("store who has the key of a group: %v", err) // they get it again with the next message
 	}
 	return nil
+}
+
+var errOnlyAdmins = network.Refuse(parley.Refused, "In this group only admins may write, and this account is none.")
+
+func (conn *connection) isAdmin(g *types.GroupInfo) bool {
+	return slices.ContainsFunc(g.Participants, func(p types.GroupParticipant) bool { return p.IsAdmin && conn.isOwn(p.JID) })
 }
 
 // pad adds 1 to 15 bytes, each with the length of the padding.

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -278,4 +279,20 @@ func BenchmarkGroupOfTwoHundred(b *testing.B) {
 			whatsmeow.SendRequestExtra{Timeout: time.Minute})
 		return err
 	})
+}
+
+// TestOnlyAdminsWrite says why a group refuses a message, and not that the channel is not in it.
+func TestOnlyAdminsWrite(t *testing.T) {
+	w := newWorld(t)
+	g := w.friend.CreateGroup("News", w.owner)
+	s, _ := w.paired()
+	w.sent(s, w.text(groupChat(g.JID()), "anybody may write"))
+	g.OnlyAdminsWrite()
+	if err := send(s, w.text(groupChat(g.JID()), "not any more")); !errors.Is(err, errOnlyAdmins) {
+		t.Errorf("in a group of admins: %v", err)
+	}
+	g.Remove(w.friend, w.owner)
+	if err := send(s, w.text(groupChat(g.JID()), "removed")); !errors.Is(err, network.ErrNotInGroup) {
+		t.Errorf("after it was removed: %v", err)
+	}
 }

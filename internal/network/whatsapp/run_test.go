@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/types/events"
 
 	"parley"
@@ -484,5 +485,33 @@ func TestCATRefusal(t *testing.T) {
 		w.owner.RefuseLogin(whatsapptest.Refusal{Reason: reason})
 		w.link.End(whatsapptest.Cut)
 		in.statusAfter(skip, parley.ChannelFailed)
+	}
+}
+
+// TestBrokenSettings reads changes of settings although what is stored of them is broken, without anybody changing one here.
+func TestBrokenSettings(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	conn, err := s.connected()
+	must(t, err)
+	settings, name := conn.client.Store.AppState, string(appstate.WAPatchCriticalUnblockLow)
+	version, hash, err := settings.GetAppStateVersion(t.Context(), name)
+	must(t, err)
+	hash[0]++
+	must(t, settings.PutAppStateVersion(t.Context(), name, version, hash))
+	must(t, settings.PutAppStateMutationMACs(t.Context(), name, version, nil))
+	must(t, w.owner.Change(t.Context(), contactPatch(w.friend, "Ayu Z.")))
+	for deadline := time.Now().Add(hang); ; {
+		c, err := s.Contact(t.Context(), friendID)
+		if err == nil && c.Name == "Ayu Z." {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the contact is %+v (%v)", c, err)
+		}
+		select {
+		case <-conn.synced:
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }

@@ -144,6 +144,13 @@ func (g *Group) change(by *Phone, what string, others []*Phone) {
 	g.server.changeMembers(g, by.main.device, what, accounts)
 }
 
+// OnlyAdminsWrite makes it a group in which only admins may write.
+func (g *Group) OnlyAdminsWrite() {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	g.flags["announcement"] = true
+}
+
 // FindGroup finds a group by its address; nil: there is none.
 func (s *Server) FindGroup(id types.JID) *Group {
 	s.mu.Lock()

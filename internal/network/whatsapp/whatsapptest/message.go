@@ -101,7 +101,8 @@ func (s *Server) parseMessage(d *device, m *node) (*outgoing, int) {
 		if out.group = s.groups[out.chat.User]; out.group == nil {
 			return nil, 404
 		}
-		if !slices.Contains(out.group.members, d.owner) {
+		if g := out.group; !slices.Contains(g.members, d.owner) || g.flags["announcement"] && d.owner != g.creator &&
+			!slices.Contains(g.admins, d.owner) {
 			return nil, 403
 		}
 	} else {
