@@ -64,9 +64,28 @@ type Text struct {
 	Mentions []ContactID `json:"mentions,omitempty"` // who is named in the body, as @ and the number
 	// Forwarded: it is shown as forwarded. So are a file, places and cards with this field.
 	Forwarded bool `json:"forwarded,omitempty"`
+	// Choice is what the sender tapped, if the text is that of a button, a list, a form, an order or an invitation.
+	Choice *Choice `json:"choice,omitempty"`
 	// Code is the one-time code in the body, for a network that sends codes in its own words; empty: none. It is never stored.
 	Code string `json:"-"`
 }
+
+// Choice is what a contact tapped in a message of a business, or sent from its catalogue.
+type Choice struct {
+	Type  ChoiceType `json:"type"`
+	ID    string     `json:"id"`              // that the business gave it; of an invitation, its code
+	Token string     `json:"token,omitempty"` // with which the business reads an order
+}
+
+type ChoiceType string
+
+const (
+	ButtonChoice ChoiceType = "button"
+	ListChoice   ChoiceType = "list"
+	FormChoice   ChoiceType = "form"
+	OrderChoice  ChoiceType = "order"
+	InviteChoice ChoiceType = "invite"
+)
 
 // Secret is a text that only its recipient may read, such as a one-time code. History shows it with the secret part
 // hidden. The whole text is encrypted, and erased once it need not be sent again.
@@ -420,7 +439,7 @@ func WithText(c Content, text string) Content {
 func AsForwarded(c Content) Content {
 	switch c := c.(type) {
 	case Text:
-		c.Forwarded, c.Mentions = true, nil
+		c.Forwarded, c.Mentions, c.Choice = true, nil, nil
 		return c
 	case Location:
 		c.Forwarded = true
@@ -468,7 +487,7 @@ func Edited(c, by Content) (Content, bool) {
 // EncodeContent returns what is stored of a content besides its kind and text: nil where that is all,
 // as with a plain text.
 func EncodeContent(c Content) ([]byte, error) {
-	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil && !t.Forwarded {
+	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil && !t.Forwarded && t.Choice == nil {
 		return nil, nil // the common case costs nothing
 	}
 	return json.Marshal(c)

@@ -29,6 +29,7 @@ type Message struct {
 	ReplyTo     parley.MessageID     `json:"reply_to,omitempty"`
 	Mentions    []parley.ContactID   `json:"mentions,omitempty"`
 	Forwarded   bool                 `json:"forwarded,omitzero"`
+	Choice      *parley.Choice       `json:"choice,omitempty"`
 	Quoted      *Quoted              `json:"quoted,omitempty"`
 	Media       *Media               `json:"media,omitempty"`
 	Location    *Location            `json:"location,omitempty"`
@@ -181,7 +182,7 @@ func NewMessage(m *parley.Message, linkTo parley.MediaLink, names Names) Message
 	case parley.Contacts:
 		v.Contacts = c.Cards
 	case parley.Text:
-		v.Mentions = c.Mentions
+		v.Mentions, v.Choice = c.Mentions, c.Choice
 	case parley.Poll:
 		v.Poll = NewPoll(c, m.Votes)
 	}
@@ -208,5 +209,5 @@ func NewPoll(c parley.Poll, votes map[string]int) *Poll {
 
 // HideContent removes everything that the message says.
 func (v *Message) HideContent() {
-	v.Body, v.Quoted, v.Media, v.Location, v.Contacts, v.Mentions, v.Poll = "", nil, nil, nil, nil, nil, nil
+	v.Body, v.Quoted, v.Media, v.Location, v.Contacts, v.Mentions, v.Poll, v.Choice = "", nil, nil, nil, nil, nil, nil, nil
 }

@@ -47,10 +47,10 @@ type (
 			MessageID string `json:"message_id"`
 			Emoji     string
 		}
-		Button      struct{ Text string }
+		Button      struct{ Text, Payload string }
 		Interactive struct {
-			ButtonReply struct{ Title string } `json:"button_reply"`
-			ListReply   struct{ Title string } `json:"list_reply"`
+			ButtonReply struct{ ID, Title string } `json:"button_reply"`
+			ListReply   struct{ ID, Title string } `json:"list_reply"`
 			FormReply   struct {
 				Body string
 			} `json:"nfm_reply"`
@@ -160,10 +160,17 @@ func (m *reportedMessage) content() (parley.Content, *reportedFile) {
 	case "contacts":
 		return m.cards(), nil
 	case "button":
-		return parley.Text{Body: m.Button.Text}, nil
+		return parley.Text{Body: m.Button.Text, Choice: &parley.Choice{Type: parley.ButtonChoice, ID: m.Button.Payload}}, nil
 	case "interactive":
 		i := m.Interactive
-		return parley.Text{Body: cmp.Or(i.ButtonReply.Title, i.ListReply.Title, i.FormReply.Body, "[interactive reply]")}, nil
+		choice := &parley.Choice{Type: parley.FormChoice}
+		switch {
+		case i.ButtonReply.ID != "":
+			choice = &parley.Choice{Type: parley.ButtonChoice, ID: i.ButtonReply.ID}
+		case i.ListReply.ID != "":
+			choice = &parley.Choice{Type: parley.ListChoice, ID: i.ListReply.ID}
+		}
+		return parley.Text{Body: cmp.Or(i.ButtonReply.Title, i.ListReply.Title, i.FormReply.Body, "[interactive reply]"), Choice: choice}, nil
 	case "order":
 		return parley.Text{Body: cmp.Or(m.Order.Text, "[order]")}, nil
 	case "request_welcome":

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -231,6 +232,25 @@ func TestBadFiles(t *testing.T) {
 		w.meta.SpoilFile(id, redirect)
 		if err := s.Fetch(t.Context(), m.File, to); err == nil {
 			t.Errorf("file %d is fetched", i)
+		}
+	}
+}
+
+// TestChoices names what a contact tapped by the ids that the business gave it.
+func TestChoices(t *testing.T) {
+	for text, want := range map[string]parley.Choice{
+		`{"type":"button","button":{"text":"Yes","payload":"P1"}}`:                                      {Type: parley.ButtonChoice, ID: "P1"},
+		`{"type":"interactive","interactive":{"button_reply":{"id":"b2","title":"Yes"}}}`:               {Type: parley.ButtonChoice, ID: "b2"},
+		`{"type":"interactive","interactive":{"list_reply":{"id":"r3","title":"Yes"}}}`:                 {Type: parley.ListChoice, ID: "r3"},
+		`{"type":"interactive","interactive":{"nfm_reply":{"body":"Yes","response_json":"{\"a\":1}"}}}`: {Type: parley.FormChoice},
+	} {
+		var m reportedMessage
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		c, _ := m.content()
+		if said, ok := c.(parley.Text); !ok || said.Body != "Yes" || said.Choice == nil || *said.Choice != want {
+			t.Errorf("%s is %+v", text, c)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package whatsapp
 
 import (
+	"cmp"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -66,24 +68,31 @@ func parseReply(m *waE2E.Message) parsed {
 	switch {
 	case m.ButtonsResponseMessage != nil:
 		x := m.ButtonsResponseMessage
-		return textReply(x.GetSelectedDisplayText(), x.GetContextInfo())
+		return choiceReply(x.GetSelectedDisplayText(), x.GetContextInfo(), parley.ButtonChoice, x.GetSelectedButtonID(), "")
 	case m.ListResponseMessage != nil:
 		x := m.ListResponseMessage
-		return textReply(x.GetTitle(), x.GetContextInfo())
+		return choiceReply(x.GetTitle(), x.GetContextInfo(), parley.ListChoice, x.GetSingleSelectReply().GetSelectedRowID(), "")
 	case m.TemplateButtonReplyMessage != nil:
 		x := m.TemplateButtonReplyMessage
-		return textReply(x.GetSelectedDisplayText(), x.GetContextInfo())
+		return choiceReply(x.GetSelectedDisplayText(), x.GetContextInfo(), parley.ButtonChoice, x.GetSelectedID(), "")
 	case m.InteractiveResponseMessage != nil:
 		x := m.InteractiveResponseMessage
-		return textReply(x.GetBody().GetText(), x.GetContextInfo())
+		var given struct{ ID string } // without one it is a form, which has its own fields
+		kind := parley.ButtonChoice
+		if err := json.Unmarshal([]byte(x.GetNativeFlowResponseMessage().GetParamsJSON()), &given); err != nil || given.ID == "" {
+			kind = parley.FormChoice
+		}
+		return choiceReply(x.GetBody().GetText(), x.GetContextInfo(), kind, given.ID, "")
 	case m.EventMessage != nil:
 		return textReply(m.EventMessage.GetName(), m.EventMessage.GetContextInfo())
 	case m.GroupInviteMessage != nil:
-		return textReply(m.GroupInviteMessage.GetCaption(), m.GroupInviteMessage.GetContextInfo())
+		x := m.GroupInviteMessage
+		return choiceReply(cmp.Or(x.GetCaption(), x.GetGroupName()), x.GetContextInfo(), parley.InviteChoice, x.GetInviteCode(), "")
 	case m.ProductMessage != nil:
 		return textReply(m.ProductMessage.GetProduct().GetTitle(), m.ProductMessage.GetContextInfo())
 	case m.OrderMessage != nil:
-		return textReply(m.OrderMessage.GetMessage(), m.OrderMessage.GetContextInfo())
+		x := m.OrderMessage
+		return choiceReply(cmp.Or(x.GetMessage(), x.GetOrderTitle()), x.GetContextInfo(), parley.OrderChoice, x.GetOrderID(), x.GetToken())
 	case m.ButtonsMessage != nil:
 		return textReply(m.ButtonsMessage.GetContentText(), m.ButtonsMessage.GetContextInfo())
 	case m.ListMessage != nil:
@@ -102,6 +111,18 @@ func textReply(text string, c *waE2E.ContextInfo) parsed {
 		text = "(a message that cannot be shown here)"
 	}
 	return parsed{content: parley.Text{Body: text}, replyTo: quoted(c)}
+}
+
+// maxChoice is longer than the ids that businesses may choose.
+const maxChoice = 1024
+
+// choiceReply is textReply with what was chosen.
+func choiceReply(text string, c *waE2E.ContextInfo, kind parley.ChoiceType, id, token string) parsed {
+	p := textReply(text, c)
+	said := p.content.(parley.Text)
+	said.Choice = &parley.Choice{Type: kind, ID: shorten(stripNUL(id), maxChoice), Token: shorten(stripNUL(token), maxChoice)}
+	p.content = said
+	return p
 }
 
 func parseText(x *waE2E.ExtendedTextMessage) parsed {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -94,10 +95,23 @@ func TestKindsOfMessages(t *testing.T) {
 			Options:                []*waE2E.PollCreationMessage_Option{{OptionName: new("yes")}, {OptionName: new("no")}}}},
 			parley.Poll{Title: "Tea?"}, "", nil},
 		"a chosen button": {&waE2E.Message{ButtonsResponseMessage: &waE2E.ButtonsResponseMessage{
-			Response: &waE2E.ButtonsResponseMessage_SelectedDisplayText{SelectedDisplayText: "OK"}}},
-			parley.Text{Body: "OK"}, "", nil},
-		"a chosen row": {&waE2E.Message{ListResponseMessage: &waE2E.ListResponseMessage{Title: new("Row 2")}}, parley.Text{Body: "Row 2"},
-			"", nil},
+			SelectedButtonID: new("b1"), Response: &waE2E.ButtonsResponseMessage_SelectedDisplayText{SelectedDisplayText: "OK"}}},
+			parley.Text{Body: "OK", Choice: &parley.Choice{Type: parley.ButtonChoice, ID: "b1"}}, "", nil},
+		"a chosen row": {&waE2E.Message{ListResponseMessage: &waE2E.ListResponseMessage{Title: new("Row 2"),
+			SingleSelectReply: &waE2E.ListResponseMessage_SingleSelectReply{SelectedRowID: new("r2")}}},
+			parley.Text{Body: "Row 2", Choice: &parley.Choice{Type: parley.ListChoice, ID: "r2"}}, "", nil},
+		"a chosen button of a template": {&waE2E.Message{TemplateButtonReplyMessage: &waE2E.TemplateButtonReplyMessage{
+			SelectedID: new("t3"), SelectedDisplayText: new("Yes")}},
+			parley.Text{Body: "Yes", Choice: &parley.Choice{Type: parley.ButtonChoice, ID: "t3"}}, "", nil},
+		"a quick reply": {&waE2E.Message{InteractiveResponseMessage: &waE2E.InteractiveResponseMessage{
+			Body: &waE2E.InteractiveResponseMessage_Body{Text: new("Later")},
+			InteractiveResponseMessage: &waE2E.InteractiveResponseMessage_NativeFlowResponseMessage_{
+				NativeFlowResponseMessage: &waE2E.InteractiveResponseMessage_NativeFlowResponseMessage{ParamsJSON: new(`{"id":"q4"}`)}}}},
+			parley.Text{Body: "Later", Choice: &parley.Choice{Type: parley.ButtonChoice, ID: "q4"}}, "", nil},
+		"an order": {&waE2E.Message{OrderMessage: &waE2E.OrderMessage{OrderID: new("o5"), Token: new("T"), Message: new("two of these")}},
+			parley.Text{Body: "two of these", Choice: &parley.Choice{Type: parley.OrderChoice, ID: "o5", Token: "T"}}, "", nil},
+		"an invitation": {&waE2E.Message{GroupInviteMessage: &waE2E.GroupInviteMessage{InviteCode: new("C6"), GroupName: new("Club")}},
+			parley.Text{Body: "Club", Choice: &parley.Choice{Type: parley.InviteChoice, ID: "C6"}}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := w.arrives(in, test.raw)
@@ -121,6 +135,9 @@ func checkContent(t *testing.T, got, want parley.Content) {
 	}
 	if media := parley.MediaIn(want); media != nil && media.Seconds != 0 && parley.MediaIn(got).Seconds != media.Seconds {
 		t.Errorf("it lasts %d seconds", parley.MediaIn(got).Seconds)
+	}
+	if text, ok := want.(parley.Text); ok && !reflect.DeepEqual(got.(parley.Text).Choice, text.Choice) {
+		t.Errorf("the choice is %+v, want %+v", got.(parley.Text).Choice, text.Choice)
 	}
 	if place, ok := want.(parley.Location); ok && got != parley.Content(place) {
 		t.Errorf("it is at %+v", got)
