@@ -79,6 +79,9 @@ var arrows = map[string][]string{
 	"internal/tools/compareapi":    {},
 	"internal/tools/clienttypes":   {},
 
+	// An application that shows the use of the API.
+	"examples/login-go": {},
+
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/whatsapptest": {"internal/wait"},
 	"internal/network/cloud/cloudtest":       {},

@@ -13,7 +13,7 @@ test|ffmpeg|ffmpeg|ffmpeg|ffmpeg|sounds and videos
 test|curl|curl|curl|curl|the commands of the README
 clients|npm|nodejs npm|nodejs npm|node|the client for TypeScript
 clients|python3|python3|python3|python3|the client for Python
-clients|php|php-cli php-curl|php84 php84-curl|php|an example
+clients|php|php-cli|php84|php|an example
 postgres|postgres|postgresql|postgresql|postgresql|nodes and their database
 postgres|pgbouncer|pgbouncer|pgbouncer|pgbouncer|a pooler before the database
 postgres|ip|iproute2|iproute2||nodes that are cut off

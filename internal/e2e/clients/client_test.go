@@ -6,10 +6,12 @@ package clients_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	_ "github.com/oapi-codegen/runtime" // what the generated client imports
@@ -114,17 +116,32 @@ func TestTypeScript(t *testing.T) {
 func typeScript(t *testing.T) string {
 	t.Helper()
 	need(t, "npm")
-	dir := filepath.Join(t.TempDir(), "typescript")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "clients/typescript"))); err != nil {
+	dir, err := compiled()
+	if err != nil {
 		t.Fatal(err)
 	}
-	command(t, dir, nil, "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--no-package-lock")
-	command(t, dir, nil, "npx", "tsc")
 	return dir
 }
 
+// compiled compiles the TypeScript library once for all tests.
+var compiled = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(filepath.Dir(parley), "typescript")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "clients/typescript"))); err != nil {
+		return "", err
+	}
+	install := []string{"npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--no-package-lock"}
+	for _, args := range [][]string{install, {"npx", "tsc"}} {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir = dir
+		if said, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", args, err, said)
+		}
+	}
+	return dir, nil
+})
+
 // TestGenerators generates TypeScript clients with three generators, compiles them strictly with programs that use them, and makes ten
-// calls with each. It downloads much, so only "make generators" runs it.
+// calls with each. The generic node of n8n reads the document, too. It downloads much, so only "make generators" runs it.
 func TestGenerators(t *testing.T) {
 	if os.Getenv("PARLEY_GENERATORS") == "" {
 		t.Skip("only with PARLEY_GENERATORS=1, as in make generators")
@@ -146,6 +163,7 @@ func TestGenerators(t *testing.T) {
 	command(t, dir, nil, "npx", "openapi-typescript", "openapi.json", "-o", "fetch/schema.ts")
 	command(t, dir, nil, "npx", "openapi-ts", "-i", "openapi.json", "-o", "hey", "-c", "@hey-api/client-fetch")
 	command(t, dir, nil, "npx", "orval", "--input", "openapi.json", "--output", "orval/api.ts", "--client", "fetch")
+	command(t, dir, nil, "node", "n8n.mjs")
 	command(t, dir, nil, "npx", "tsc")
 	for _, name := range []string{"fetch", "hey", "orval"} {
 		command(t, dir, nil, "npx", "esbuild", name+".ts", "--bundle", "--platform=node", "--format=esm", "--outfile="+name+".mjs")
