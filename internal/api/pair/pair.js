@@ -9,7 +9,7 @@ const [name, state, hint, picture, code, left, copy, steps, again, ways, number,
 
 const byCode = part("by-code");
 const byQR = part("by-qr");
-const [passkey, line, printed, confirm] = ["passkey", "line", "printed", "confirm"].map(part);
+const [passkey, line, copyLine, printed, unread, confirm] = ["passkey", "line", "copy-line", "printed", "unread", "confirm"].map(part);
 
 const pollEvery = 1000; // ms
 const slowAfter = 5; // s until the page says that it takes longer than usual
@@ -52,8 +52,9 @@ function show(step, sentence, more = {}) {
   }
   hint.textContent = more.hint ?? "";
   picture.hidden = !more.picture;
-  code.hidden = copy.hidden = !more.code;
-  copy.hidden ||= !navigator.clipboard;
+  code.hidden = !more.code;
+  copy.hidden = !more.code || more.confirm || !navigator.clipboard;
+  copyLine.hidden = !navigator.clipboard;
   left.hidden = !more.left;
   steps.hidden = !more.steps;
   again.hidden = !more.again;
@@ -119,6 +120,16 @@ function count(pairing, now) {
   life = Date.parse(pairing.expires_at) - Date.parse(pairing.at);
 }
 
+// askPasskey shows the line to run. It is replaced only by another one: somebody may be selecting it.
+function askPasskey({ at, passkey: { request, expires_at } }, now) {
+  const text = "navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(" +
+    JSON.stringify(request) + ")}).then((c) => console.log(JSON.stringify(c)))";
+  if (line.textContent !== text) line.textContent = text;
+  count({ code: text, at, expires_at }, now);
+  timeLeft = (seconds) => fill("code_left", { time: minutes(seconds) });
+  tick();
+}
+
 // render shows the current state.
 function render(data) {
   name.textContent = data.name;
@@ -158,9 +169,8 @@ function render(data) {
       return show("scanned", words.scanned, { hint: words.scanned_hint });
     case "passkey":
       if (!pairing.passkey) return show("timeout", words.timeout, { hint: words.timeout_hint, again: words.new_codes, ways: true });
-      line.textContent = "navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(" +
-        JSON.stringify(pairing.passkey.request) + ")}).then((c) => console.log(JSON.stringify(c)))";
-      return show("passkey", words.passkey, { hint: words.passkey_hint, passkey: true });
+      askPasskey(pairing, data.timestamp);
+      return show("passkey", words.passkey, { hint: words.passkey_hint, left: true, steps: words.passkey_steps, passkey: true });
     case "confirm":
       code.textContent = pairing.code;
       return show("confirm", words.confirm, { hint: words.confirm_hint, code: true, confirm: true });
@@ -192,17 +202,26 @@ async function answer(body) {
   try {
     render(await call("POST", "/pair/passkey", body));
   } catch (problem) {
-    fail(problem);
+    if (problem.final || problem instanceof TypeError) fail(problem);
+    else unread.textContent = problem.message;
   }
 }
 
 passkey.addEventListener("submit", (event) => {
   event.preventDefault();
+  unread.textContent = "";
+  let assertion;
   try {
-    answer({ assertion: JSON.parse(printed.value) });
+    assertion = JSON.parse(printed.value);
   } catch {
-    hint.textContent = words.passkey_bad;
+    unread.textContent = words.passkey_bad;
+    return;
   }
+  answer({ assertion });
+});
+copyLine.addEventListener("click", async () => {
+  await navigator.clipboard.writeText(line.textContent);
+  copyLine.textContent = words.line_copied;
 });
 confirm.addEventListener("click", () => answer({ confirmed: true }));
 

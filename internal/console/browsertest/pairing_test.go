@@ -2,7 +2,9 @@ package browsertest
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -205,6 +207,59 @@ func TestPairLink(t *testing.T) {
 	}
 	other.see("The phone is linked.")
 	p.state("working")
+}
+
+// TestPairWithPasskey hands in what a passkey signed, on the page of the link, while the console shows the same.
+func TestPairWithPasskey(t *testing.T) {
+	t.Parallel()
+	c := startPairer(t)
+	url := c.Post("/api/manage/channels/toko/pair-link", "", parleytest.As(c.Admin)).Expect(http.StatusOK).Text("data.url")
+	p, owner := c.open("/channels/toko/pair"), newPage(t, c.URL, newTab(t, nil))
+	owner.visit(url)
+	owner.click("button", "Show a QR code")
+	owner.see("Code 1 of 6")
+	linked := make(chan error, 1)
+	go func() {
+		_, err := c.owner.LinkWithPasskey(t.Context(), c.shown(), func(string) {})
+		linked <- err
+	}()
+	p.state("passkey")
+	p.see(whatsapptest.PasskeyChallenge)
+	p.see("s left")
+	p.fill("What the browser printed", "undefined")
+	p.click("button", "Hand in")
+	p.see("This is not what the browser printed.")
+	p.accessible()
+
+	owner.see(whatsapptest.PasskeyChallenge)
+	owner.see("s left")
+	owner.accessible()
+	owner.allow("400")
+	const polls = `performance.getEntriesByName(location.origin + "/pair/state").length`
+	for printed, says := range map[string]string{"undefined": "This is not what the browser printed.", passkeySigned("forged"): "WhatsApp"} {
+		owner.fill("What the browser printed", printed)
+		owner.click("button", "Hand in")
+		said := `document.querySelector('#unread').innerText.includes(` + quote(says) + `)`
+		owner.until("the page says what is wrong", said)
+		before := eval[int](owner, polls)
+		owner.until("it was asked again twice", polls+` > `+strconv.Itoa(before+1))
+		if !eval[bool](owner, said) {
+			t.Error("the sentence vanished")
+		}
+	}
+	owner.fill("What the browser printed", passkeySigned("signed"))
+	owner.click("button", "Hand in")
+	owner.see("The phone is linked.")
+	p.state("working")
+	if err := <-linked; err != nil {
+		t.Error(err)
+	}
+}
+
+// passkeySigned is what a browser prints for a passkey.
+func passkeySigned(signature string) string {
+	return `{"id":"a2V5","rawId":"a2V5","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"AA","signature":"` +
+		base64.RawURLEncoding.EncodeToString([]byte(signature)) + `"}}`
 }
 
 func TestGoLive(t *testing.T) {

@@ -82,8 +82,9 @@ export function PairPanel({ channel, goLive, changed }) {
     wrongCode: () => ({ hint: t('wrongCodeHint'), ...toType() }),
     scanned: () => ({ hint: t('syncingHint') }),
     syncing: () => ({ hint: t('syncingHint') }),
-    passkey: () => (pairing.passkey ? { hint: t('passkeyWhy'), body: html`<${Passkey} code=${code} request=${pairing.passkey.request}
-      done=${load.reload} />`, action: again, ways: typed } : { hint: t('passkeyOver'), action: retry, ways: typed }),
+    passkey: () => (pairing.passkey ? { hint: t('passkeyWhy'),
+      body: html`<${Passkey} code=${code} pairing=${pairing} done=${load.reload} />`, action: again, ways: typed }
+      : { hint: t('passkeyOver'), action: retry, ways: typed }),
     confirm: () => ({ hint: t('confirmHint'), body: html`<p class="row"><output class="pair-typed">${pairing.code}</output></p>`,
       action: html`<${Button} kind="primary" icon="good" onClick=${async () => {
         await api.post(`/manage/channels/${code}/pairing/passkey`, { confirmed: true }); await load.reload(); }}>${t('codesEqual')}<//>` }),
@@ -142,17 +143,20 @@ function ByCode({ channel, begin, last }) {
 }
 
 /** What to run on web.whatsapp.com, and a field for what it prints. */
-function Passkey({ code, request, done }) {
+function Passkey({ code, pairing: { at, passkey: { request, expires_at: until } }, done }) {
   const form = useForm({ assertion: '' }, async ({ assertion }) => {
     let response;
-    try { response = JSON.parse(assertion); } catch { return toast(t('passkeyBad'), 'bad'); }
+    try { response = JSON.parse(assertion); } catch { throw { errors: { assertion: [t('passkeyBad')] } }; }
     await api.post(`/manage/channels/${code}/pairing/passkey`, { assertion: response });
     return done();
   });
   const line = `navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(${JSON.stringify(request)})})` +
     '.then((c) => console.log(JSON.stringify(c)))';
-  return html`<p>${t('passkeyDo')}</p><${Code} text=${line} wrap />
-    <${Form} form=${form}><${Field} form=${form} name="assertion" type="textarea" label=${t('passkeyField')} required />
+  return html`<${Countdown} of=${{ at, expires_at: until }} />
+    <ol class="pair-steps">${[1, 2, 3].map((n) => html`<li key=${n}>${t(`passkeyDo.${n}`)}</li>`)}</ol>
+    <div class="pair-line"><${Code} text=${line} wrap what=${t('passkeyLine')} /></div>
+    <${Form} form=${form}><${Field} form=${form} name="assertion" type="textarea" label=${t('passkeyField')} class="mono" autocomplete="off"
+      spellcheck=${false} required />
       <div class="row"><${Submit} form=${form}>${t('passkeySend')}<//></div><//>`;
 }
 
