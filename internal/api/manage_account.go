@@ -33,19 +33,14 @@ func (s *server) account(r *request, on parley.NetworkName, isNew bool) []byte {
 		return nil
 	}
 	fields := map[string]string{}
-	read := func(name string, value func() string) {
-		if isNew || f.Has(name) {
-			fields[name] = value()
+	for _, c := range s.config.Gateway.Network(on).Credentials {
+		switch {
+		case !f.Has(c.Name) && (!isNew || c.Kind == network.CredentialURL):
+		case c.Kind == network.CredentialID:
+			fields[c.Name] = f.Matching(c.Name, metaID, "an id of digits, as Meta shows it")
+		default:
+			fields[c.Name] = f.Text(c.Name, 1, 2000)
 		}
-	}
-	for _, name := range []string{"phone_number_id", "waba_id"} {
-		read(name, func() string { return f.Matching(name, metaID, "an id of digits, as Meta shows it") })
-	}
-	for _, name := range []string{"access_token", "app_secret"} {
-		read(name, func() string { return f.Text(name, 1, 2000) })
-	}
-	if f.Has("graph_url") {
-		fields["graph_url"] = f.Text("graph_url", 1, 2000)
 	}
 	text, _ := json.Marshal(fields) // of texts only
 	return text

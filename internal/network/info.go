@@ -12,11 +12,13 @@ type Info struct {
 	Name      parley.NetworkName
 	Title     string // as people write it
 	Simulated bool   // its phones are not real: nothing reaches a person
-	// Pairing is how a channel gets its account; empty: it has one from the start.
+	// Pairing is how a channel gets its account; empty: by Credentials, or it has one from the start.
 	Pairing []PairingMethod
-	Proxies bool          // its channels may have a proxy of their own: its driver is [Proxied]
-	Groups  bool          // its sessions are [Groups], and messages may be to groups
-	Kinds   []parley.Kind // the messages and operations that its sessions send
+	// Credentials are what a caller gives to get a channel its account. The driver is an [Enroller] then.
+	Credentials []Credential
+	Proxies     bool          // its channels may have a proxy of their own: its driver is [Proxied]
+	Groups      bool          // its sessions are [Groups], and messages may be to groups
+	Kinds       []parley.Kind // the messages and operations that its sessions send
 	// LeastPace and MostPace bound the pause between two sends of a channel that has no pace of its own; zero: none.
 	LeastPace, MostPace time.Duration
 	// ReplyWindow is how long after a contact's last message it may be sent more than templates; zero: there is no such limit.
@@ -29,6 +31,21 @@ type PairingMethod string
 const (
 	PairingByQR   PairingMethod = "qr"   // scan a code with the phone
 	PairingByCode PairingMethod = "code" // type a code on the phone; its sessions are [PairByCode]
+)
+
+// Credential is one value that an account needs, by its name in requests.
+type Credential struct {
+	Name string
+	Kind CredentialKind
+}
+
+// CredentialKind is how a value is asked for and checked.
+type CredentialKind string
+
+const (
+	CredentialID     CredentialKind = "id"     // digits that the network shows
+	CredentialSecret CredentialKind = "secret" // never shown again
+	CredentialURL    CredentialKind = "url"    // where the network is; optional
 )
 
 // Pace returns the least and the most time between two sends of a channel; zeros: none.

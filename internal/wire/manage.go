@@ -80,11 +80,18 @@ type Network struct {
 	Title       string             `json:"title"`
 	Simulated   bool               `json:"simulated"`
 	Pairing     []string           `json:"pairing"` // ways to pair an account; none: it needs none
+	Credentials []Credential       `json:"credentials"`
 	Groups      bool               `json:"groups"`
 	Kinds       []parley.Kind      `json:"kinds"`
 	Pace        Pace               `json:"pace"` // of a channel that has none of its own
 	ReplyWindow *parley.Duration   `json:"reply_window"`
 	Client      *NetworkClient     `json:"client"` // null where the network has no versions of clients
+}
+
+// Credential is a value that the account of a channel needs.
+type Credential struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"` // id, secret or url
 }
 
 type NetworkClient struct {

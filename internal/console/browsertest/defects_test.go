@@ -24,7 +24,7 @@ func TestLayoutShift(t *testing.T) {
 	for _, width := range []int64{1440, 390} {
 		p.size(width, 844)
 		for _, each := range append(everyPage, struct{ name, path string }{"deliveries", "/webhooks/deliveries"}) {
-			if each.name == "pair" || each.name == "login" || each.name == "not-found" {
+			if each.name == "pair" || each.name == "account" || each.name == "login" || each.name == "not-found" {
 				continue
 			}
 			p.visit(strings.ReplaceAll(each.path, "{message}", message))

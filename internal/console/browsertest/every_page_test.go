@@ -31,6 +31,7 @@ var everyPage = []struct{ name, path string }{
 	{"channel", "/channels/demo"},
 	{"requests", "/channels/demo/requests"},
 	{"pair", "/channels/toko/pair"}, // of a gateway of its own: a channel that is real would make all others look so
+	{"account", "/channels/resmi/pair"},
 	{"conversations", "/conversations"},
 	{"conversation", "/conversations/demo/" + ayu + "@c.us"},
 	{"contact", "/contacts/" + ayu},
@@ -68,18 +69,19 @@ var screens = []screen{
 // of all: nothing breaks, everybody can use it, nothing is wider than the screen.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
-	version := func(c *app.Config) { c.Version = "1.0.0" } // the pictures show it
 	c := start(t, version, past(t))
 	message := c.populate()
 	for _, screen := range screens {
 		t.Run(screen.name, func(t *testing.T) {
 			t.Parallel()
 			shown := (&console{Env: c.Env, t: t}).on(screen)
-			paired := startPairer(t, version).on(screen)
+			pairer := startPairer(t, version)
+			pairer.addOfficial("resmi")
+			paired := pairer.on(screen)
 			for _, each := range everyPage {
 				t.Run(each.name, func(t *testing.T) {
 					p := shown.during(t)
-					if each.name == "pair" {
+					if each.name == "pair" || each.name == "account" {
 						p = paired.during(t)
 					}
 					p.try(each.name, strings.ReplaceAll(each.path, "{message}", message))

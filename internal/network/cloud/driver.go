@@ -21,6 +21,9 @@ var Info = network.Info{
 	Kinds: []parley.Kind{parley.KindText, parley.KindImage, parley.KindVideo, parley.KindFile, parley.KindVoice, parley.KindSticker,
 		parley.KindLocation, parley.KindContact, parley.KindTemplate, parley.KindReaction, parley.KindSeen, parley.KindStar, parley.KindArchive},
 	ReplyWindow: 24 * time.Hour,
+	Credentials: []network.Credential{{Name: "phone_number_id", Kind: network.CredentialID}, {Name: "waba_id", Kind: network.CredentialID},
+		{Name: "access_token", Kind: network.CredentialSecret}, {Name: "app_secret", Kind: network.CredentialSecret},
+		{Name: "graph_url", Kind: network.CredentialURL}},
 }
 
 // Config configures a driver. All fields are required, except where they say so.

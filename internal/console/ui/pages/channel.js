@@ -4,9 +4,10 @@ import { api, useLoad } from '../api.js';
 import { useKeys } from '../keys.js';
 import { useEvents } from '../live.js';
 import { go, href, query, setQuery } from '../router.js';
-import { now, reloadChannels, useSecond, hasRole } from '../state.js';
+import { networkBy, now, reloadChannels, server, useSecond, hasRole } from '../state.js';
 import { texts, num, duration, full, day, clock, percent } from '../i18n.js';
 import { Head, Empty, Loading, Failed, Card } from '../parts/card.js';
+import { AccountFields, networkTitle, toAccount } from '../parts/account.js';
 import { ChannelTabs } from '../parts/channel_tabs.js';
 import { Labels } from '../parts/labels.js';
 import { Button, Copy, copyText } from '../parts/button.js';
@@ -19,10 +20,11 @@ import { Settings, Danger, WhoMay, numbers, requireNumbers } from './channel_set
 import NotFound from './notfound.js';
 import { Timeline } from '../parts/chart.js';
 import { Trends } from '../parts/trends.js';
-import { useForm, Form, Submit, NeedsRole } from '../parts/form.js';
+import { useForm, Form, Field, Submit, NeedsRole } from '../parts/form.js';
 import { toast } from '../parts/toast.js';
 
 const PairPanel = lazy(() => import('./channel_pair.js').then((module) => module.PairPanel));
+const AccountPanel = lazy(() => import('./channel_account.js').then((module) => module.AccountPanel));
 const Requests = lazy(() => import('./channel_requests.js').then((module) => module.Requests));
 
 const t = texts('channel');
@@ -62,7 +64,8 @@ function Channel({ code, tab }) {
     ${tab !== 'pair' && html`<${Evidence} of=${channel} />`}
     <${ChannelTabs} code=${code} current=${tab} />
     ${['pair', 'danger'].includes(tab) && !hasRole('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair'
-      ? html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} changed=${changed} /><${Evidence} of=${channel} />`
+      ? !server.value ? html`<${Loading} />` : hasAccount(channel) ? html`<${AccountPanel} channel=${channel} changed=${changed} />`
+        : html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} changed=${changed} /><${Evidence} of=${channel} />`
       : tab === 'requests' ? html`<${Requests} channel=${channel} />`
       : tab === 'settings' ? html`<${Settings} channel=${channel} changed=${changed} />`
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`
@@ -77,6 +80,8 @@ const Lead = ({ of: channel }) => html`${t(`is.${channel.status}`, { time: html`
   channel.restricted_until && html` ${t('restricted', { time: html`<${Time} at=${channel.restricted_until} />` })}`}${
   channel.waiting > 0 && html` <a href=${href('/messages', { channel: channel.code, q: 'status:pending' })}>
     ${t('waits', { n: channel.waiting })}</a>`}`;
+
+const hasAccount = (channel) => networkBy(channel.network)?.credentials.length > 0;
 
 const unpaired = ['SCAN_QR_CODE', 'LOGGED_OUT', 'FAILED'];
 
@@ -95,7 +100,8 @@ function Actions({ of: channel, changed, pairing }) {
     ${sandbox && !pairing && html`<${Button} need="operator" kind="primary" icon="bolt" onClick=${() => setQuery({ golive: 1 })}>
       ${t('goLive')}<//>`}
     ${!pairing && unpaired.includes(channel.status) &&
-      html`<${Button} need="operator" kind="primary" icon="qr" href=${href(`/channels/${code}/pair`)}>${t('pair')}<//>`}`;
+      html`<${Button} need="operator" kind="primary" icon=${hasAccount(channel) ? 'tokens' : 'qr'} href=${href(`/channels/${code}/pair`)}>
+        ${t(hasAccount(channel) ? 'account' : 'pair')}<//>`}`;
 }
 
 // Facts that the network does not provide are left out.
@@ -190,27 +196,36 @@ function sum(spans, from) {
 
 export function GoLive({ channel, changed }) {
   const { code } = channel;
-  const form = useForm({ who: 'only', allow: '' }, async (values) => {
+  const real = (server.value?.networks || []).filter((n) => !n.simulated).sort((a, b) => b.pairing.length - a.pairing.length);
+  const form = useForm({ who: 'only', allow: '', network: real[0]?.name }, async (values) => {
     requireNumbers(values, 'allow');
     await api.post(`/manage/channels/${code}/go-live`, wanted(values));
     await changed();
-    go(`/channels/${code}/pair`);
-    toast(t('liveNow'), { kind: 'good' });
+    go(`/channels/${code}/pair`, { checked: paired ? null : 1 });
+    if (paired) toast(t('liveNow'), { kind: 'good' });
   });
   const name = html`<code>${code}</code>`;
-  return html`<${Dialog} wide open title=${t('live', { code })} onClose=${() => setQuery({ golive: null })}>
+  const network = networkBy(form.values.network);
+  const paired = !network?.credentials.length;
+  return html`<${Dialog} wide open title=${t('live', { code, title: networkTitle(network) })} onClose=${() => setQuery({ golive: null })}>
     <div class="grid2">
-      <section><h3>${t('changes')}</h3><ul class="dots">${[1, 2, 3, 4].map((n) => html`<li key=${n}>${t(`change.${n}`)}</li>`)}
+      <section><h3>${t('changes')}</h3><ul class="dots">${[1, paired ? 2 : 'account', 3, 4].map((n) => html`<li key=${n}>
+        ${t(`change.${n}`)}</li>`)}
         </ul></section>
       <section><h3>${t('stays')}</h3><ul class="dots">${[1, 2, 3].map((n) => html`<li key=${n}>${t(`stay.${n}`, { code: name })}</li>`)}
         </ul></section>
     </div>
     <${Form} form=${form}>
+      ${real.length > 1 && html`<${Field} form=${form} name="network" type="radio" label=${t('network')}
+        options=${real.map((n) => [n.name, networkTitle(n)])} />`}
+      <${AccountFields} key=${form.values.network} form=${form} network=${network} isNew />
       <${WhoMay} form=${form} name="allow" autofocus />
       <div class="row"><${Submit} need="operator" form=${form}>${t('goLive')}<//>
-        <${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${code}/go-live`, body: wanted(form.values) }} /></div>
+        <${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${code}/go-live`, body: wanted(form.values, true) }} /></div>
     <//>
   <//>`;
 }
 
-const wanted = ({ who, allow }) => (who === 'all' ? { everybody: true } : { allow: numbers(allow) });
+const wanted = ({ who, allow, network, ...values }, shown) => ({
+  ...(who === 'all' ? { everybody: true } : { allow: numbers(allow) }),
+  ...(network && { network }), ...toAccount(values, networkBy(network), shown) });

@@ -2,7 +2,7 @@
 import { html } from '../view.js';
 import { api } from '../api.js';
 import { go } from '../router.js';
-import { reloadChannels } from '../state.js';
+import { networkBy, reloadChannels } from '../state.js';
 import { texts, duration } from '../i18n.js';
 import { Card } from '../parts/card.js';
 import { Button } from '../parts/button.js';
@@ -113,7 +113,7 @@ export function Danger({ channel, changed }) {
     ${t(`${act}Text`)}</p></div>
     <div class="row"><${AsCode} request=${request} /><${Button} kind="danger" onClick=${run}>${t(act)}<//></div></div>`;
   return html`<${Card} class="danger">
-    ${channel.number && channel.status !== 'LOGGED_OUT' &&
+    ${channel.number && channel.status !== 'LOGGED_OUT' && !networkBy(channel.network)?.credentials.length &&
       row('logout', logout, { method: 'POST', path: `/api/manage/channels/${code}/logout` })}
     ${row('delete', remove, { method: 'DELETE', path: `/api/manage/channels/${code}` })}
   <//>`;

@@ -15,6 +15,7 @@ import { Who, mask } from '../parts/who.js';
 import { Dialog } from '../parts/dialog.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { Labels, LabelsField, toLabels } from '../parts/labels.js';
+import { AccountFields, networkTitle, toAccount } from '../parts/account.js';
 import { Bulk, Result } from './channels_bulk.js';
 
 const t = texts('channels');
@@ -47,7 +48,7 @@ export default function Page() {
   const empty = filtered || cursor ? html`<${Empty} title=${t('noMatch')}><${Button} onClick=${clear}>${t('clear')}<//><//>`
     : html`<${Empty} icon="channels" title=${t('none')} text=${t('noneText')}>
         ${networks.map((network) => html`<${Button} key=${network.name} need="operator" onClick=${make(network)}
-          kind=${network.simulated ? 'primary' : undefined}>${t(toMake(network), { title: network.title })}<//>`)}<//>`;
+          kind=${network.simulated ? 'primary' : undefined}>${t(toMake(network), { title: networkTitle(network) })}<//>`)}<//>`;
   const desc = sort.startsWith('-');
   const order = { id: sort.replace('-', '') || 'attention', desc };
   const onSort = (next) => setQuery({ sort: next && next.id !== 'attention' ? `${next.desc ? '-' : ''}${next.id}` : null, cursor: null });
@@ -234,19 +235,23 @@ function NewForm({ network }) {
   const form = useForm({ network, code: '', name: '', labels: '' }, async (values) => {
     const { data } = await api.post('/manage/channels', wanted(values));
     await reloadChannels();
-    go(`/channels/${data.code}${networkBy(data.network)?.pairing.length ? '/pair' : ''}`);
+    const { pairing, credentials } = networkBy(data.network);
+    go(`/channels/${data.code}${pairing.length || credentials.length ? '/pair' : ''}`, { checked: credentials.length ? 1 : null });
   });
+  const kinds = (n) => (n.simulated ? 'sandbox' : n.pairing.length ? 'paired' : 'account');
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="network" label=${t('kind')} type="radio"
-      options=${(server.value?.networks || []).map((n) => [n.name, t(n.simulated ? 'sandbox' : 'paired', { title: n.title })])} />
+      options=${(server.value?.networks || []).map((n) => [n.name, t(kinds(n), { title: networkTitle(n) })])} />
     <${Field} form=${form} name="code" label=${t('code')} hint=${t('codeHint')} required autofocus autocomplete="off" autocapitalize="off"
       spellcheck=${false} maxlength="32" class="mono" />
     <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autocomplete="off" maxlength="60" />
     <${LabelsField} form=${form} />
+    <${AccountFields} key=${form.values.network} form=${form} network=${networkBy(form.values.network)} isNew />
     <div class="row"><${Submit} need="operator" form=${form}>${t('create')}<//>
-      <${AsCode} request=${{ method: 'POST', path: '/api/manage/channels', body: wanted(form.values) }} /></div>
+      <${AsCode} request=${{ method: 'POST', path: '/api/manage/channels', body: wanted(form.values, true) }} /></div>
   <//>`;
 }
 
-const wanted = ({ network, code, name, labels }) =>
-  ({ code, network, ...(name && { name }), ...(toLabels(labels).length && { labels: toLabels(labels) }) });
+const wanted = ({ network, code, name, labels, ...values }, shown) =>
+  ({ code, network, ...(name && { name }), ...(toLabels(labels).length && { labels: toLabels(labels) }),
+    ...toAccount(values, networkBy(network), shown) });

@@ -1,7 +1,7 @@
 // The tabs of a channel: on its own page, and above the pages that show its messages and webhooks.
 import { html } from '../view.js';
 import { href } from '../router.js';
-import { channelBy, hasRole, selected } from '../state.js';
+import { channelBy, hasRole, networkBy, selected } from '../state.js';
 import { texts } from '../i18n.js';
 import { Tabs } from './card.js';
 import { ChannelStatus } from './status.js';
@@ -13,9 +13,10 @@ const core = texts('core');
 
 export function ChannelTabs({ code, current }) {
   const link = (part) => href(`/channels/${code}${part}`, { channel: null });
+  const network = networkBy(channelBy(code)?.network);
   return html`<${Tabs} label=${t('sections')} current=${current} tabs=${[
     { id: '', label: t('status'), href: link('') },
-    ...(hasRole('operator') ? [{ id: 'pair', label: t('pair'), href: link('/pair') }] : []),
+    ...(hasRole('operator') ? [{ id: 'pair', label: t(network?.credentials.length ? 'account' : 'pair'), href: link('/pair') }] : []),
     { id: 'messages', label: core('page.messages'), href: href('/messages', { channel: code }) },
     { id: 'webhooks', label: core('page.webhooks'), href: href('/webhooks', { channel: code }) },
     { id: 'requests', label: t('requests'), href: link('/requests') },
