@@ -104,3 +104,45 @@ func TestOfficialAPI(t *testing.T) {
 		t.Errorf("demo has the number %q", got)
 	}
 }
+
+// TestTemplates creates, filters, shows and deletes templates.
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.Post("/api/templates", `{"name":"late","language":"id","body":"Pesanan terlambat.","status":"REJECTED"}`).Expect(http.StatusCreated)
+	p := c.open("/channels/demo/templates")
+	p.see("Pesanan terlambat.")
+	p.click("button", "New template")
+	p.fill("Name", "Order ready")
+	p.fill("Language", "en_US")
+	p.fill("Text", "Hello {{1}}, order {{2}} is ready.")
+	p.fill("Example for {{1}}", "Ayu")
+	p.accessible()
+	p.allow("422")
+	p.click("button", "Create template")
+	p.see("lower-case letters, digits and _")
+	p.fill("Name", "order_ready")
+	p.fill("Example for {{2}}", "A-17")
+	p.click("button", "Create template")
+	p.see("The template is created: approved.")
+	p.lost("dialog", "New template")
+	p.click("button", "rejected 1")
+	p.gone("order_ready")
+	p.click("button", "All 2")
+	p.click("link", "order_ready")
+	p.find("dialog", "order_ready")
+	p.see("utility")
+	p.accessible()
+	p.click("button", "Delete")
+	p.find("dialog", "Delete the template order_ready?")
+	on[bool](p, "dialog", "Delete the template order_ready?", `function() { return !this.querySelector('.button.danger').click(); }`)
+	p.see("The template is deleted.")
+	p.gone("order_ready")
+
+	viewer := &console{Env: c.Env, t: t, role: parley.Viewer}
+	p = viewer.open("/channels/demo/templates?open=late.id")
+	p.find("dialog", "late")
+	p.see("rejected")
+	p.lost("button", "New template")
+	p.lost("button", "Delete")
+}

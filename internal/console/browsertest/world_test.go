@@ -32,6 +32,13 @@ func (c *console) populate() (message string) {
 	}
 	c.Post("/api/manage/channels/kasir/stop", "", admin).Expect(http.StatusOK)
 	c.hooks()
+	for _, template := range []string{
+		`{"name":"order_ready","language":"id","header":"Toko Ayu","body":"Halo {{1}}, pesanan {{2}} siap diambil.","examples":["Budi","A-17"]}`,
+		`{"name":"promo_lebaran","language":"id","category":"MARKETING","body":"Diskon {{1}} % untuk semua kue!","status":"REJECTED"}`,
+		`{"name":"payment_reminder","language":"en_US","body":"Your invoice {{1}} is due on {{2}}.","status":"PENDING"}`,
+	} {
+		c.Post("/api/templates", template).Expect(http.StatusCreated)
+	}
 
 	files := c.files()
 	c.say("text", ayu, `"message":"Selamat pagi Kak Ayu 👋 Pesanan #1042 sudah kami terima."`)

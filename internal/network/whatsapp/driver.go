@@ -134,7 +134,11 @@ const (
 // Info describes WhatsApp. It needs no open driver.
 var Info = network.Info{
 	Name: parley.WhatsApp, Title: "WhatsApp", Pairing: []network.PairingMethod{network.PairingByQR, network.PairingByCode},
-	Groups: true, Kinds: parley.Kinds, LeastPace: leastPace, MostPace: mostPace, Proxies: true,
+	Groups: true, Kinds: allButTemplates(), LeastPace: leastPace, MostPace: mostPace, Proxies: true,
+}
+
+func allButTemplates() []parley.Kind {
+	return slices.DeleteFunc(slices.Clone(parley.Kinds), func(k parley.Kind) bool { return k == parley.KindTemplate })
 }
 
 func (d *Driver) Info() network.Info { return Info }

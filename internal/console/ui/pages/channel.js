@@ -25,13 +25,14 @@ import { toast } from '../parts/toast.js';
 
 const PairPanel = lazy(() => import('./channel_pair.js').then((module) => module.PairPanel));
 const AccountPanel = lazy(() => import('./channel_account.js').then((module) => module.AccountPanel));
+const Templates = lazy(() => import('./channel_templates.js').then((module) => module.Templates));
 const Requests = lazy(() => import('./channel_requests.js').then((module) => module.Requests));
 
 const t = texts('channel');
 const core = texts('core');
 
 const others = ['messages', 'webhooks']; // tabs that are pages of their own, with the same tabs above them
-const own = ['', 'pair', 'requests', 'settings', 'danger'];
+const own = ['', 'pair', 'requests', 'templates', 'settings', 'danger'];
 
 export default function Page({ route }) {
   const { code, tab = '' } = route.params;
@@ -66,6 +67,7 @@ function Channel({ code, tab }) {
     ${['pair', 'danger'].includes(tab) && !hasRole('operator') ? html`<${NeedsRole} role="operator" />` : tab === 'pair'
       ? !server.value ? html`<${Loading} />` : hasAccount(channel) ? html`<${AccountPanel} channel=${channel} changed=${changed} />`
         : html`<${PairPanel} channel=${channel} goLive=${() => setQuery({ golive: 1 })} changed=${changed} /><${Evidence} of=${channel} />`
+      : tab === 'templates' ? html`<${Templates} channel=${channel} />`
       : tab === 'requests' ? html`<${Requests} channel=${channel} />`
       : tab === 'settings' ? html`<${Settings} channel=${channel} changed=${changed} />`
         : tab === 'danger' ? html`<${Danger} channel=${channel} changed=${changed} />`

@@ -19,6 +19,7 @@ export function ChannelTabs({ code, current }) {
     ...(hasRole('operator') ? [{ id: 'pair', label: t(network?.credentials.length ? 'account' : 'pair'), href: link('/pair') }] : []),
     { id: 'messages', label: core('page.messages'), href: href('/messages', { channel: code }) },
     { id: 'webhooks', label: core('page.webhooks'), href: href('/webhooks', { channel: code }) },
+    ...(network?.kinds.includes('template') ? [{ id: 'templates', label: t('templates'), href: link('/templates') }] : []),
     { id: 'requests', label: t('requests'), href: link('/requests') },
     { id: 'settings', label: core('page.settings'), href: link('/settings') },
     ...(hasRole('operator') ? [{ id: 'danger', label: t('danger'), href: link('/danger') }] : []),
