@@ -258,6 +258,8 @@ func TestChannelSettings(t *testing.T) {
 	p.fill("Seconds between two sends", "1,5")
 	p.fill("Give up after (hours)", "2")
 	p.choose("Message retention", "2592000")
+	p.click("checkbox", "Reject phone calls")
+	p.fill("Text to the caller", "Please write to us.")
 	p.click("radio", "Only these numbers")
 	p.click("button", "Save")
 	p.see("Enter at least one number, or choose everybody.") // an empty list would mean everybody
@@ -271,6 +273,7 @@ func TestChannelSettings(t *testing.T) {
 	got := c.Get("/api/manage/channels/demo", parleytest.As(c.Admin)).Expect(http.StatusOK)
 	for path, want := range map[string]string{
 		"data.name": "Toko Ayu", "data.settings.pace": "1.5s", "data.settings.ttl": "2h", "data.settings.retention": "720h",
+		"data.settings.calls.text":   "Please write to us.",
 		"data.settings.allow_only.0": "6281234567890@c.us", "data.settings.allow_only.1": "6281290004711@c.us",
 	} {
 		if got.Text(path) != want {

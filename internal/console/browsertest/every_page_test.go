@@ -31,6 +31,7 @@ var everyPage = []struct{ name, path string }{
 	{"channel", "/channels/demo"},
 	{"requests", "/channels/demo/requests"},
 	{"templates", "/channels/demo/templates"},
+	{"channel-settings", "/channels/demo/settings"},
 	{"pair", "/channels/toko/pair"}, // of a gateway of its own: a channel that is real would make all others look so
 	{"account", "/channels/resmi/pair"},
 	{"conversations", "/conversations"},

@@ -31,6 +31,7 @@ export function Settings({ channel, changed }) {
     'settings.retention': retention, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || [])
       .map(phone).join('\n'),
     'settings.careful': typeof settings.careful === 'object' ? 'own' : settings.careful || 'off',
+    'settings.calls.reject': Boolean(settings.calls?.reject), 'settings.calls.text': settings.calls?.text || '',
     'settings.opt_out.words': (settings.opt_out?.words || []).join(', '), 'settings.opt_out.reply': settings.opt_out?.reply || '',
   }, async (values) => {
     requireNumbers(values, 'settings.allow_only');
@@ -38,6 +39,7 @@ export function Settings({ channel, changed }) {
     toast(t('saved'), { kind: 'good' });
     await changed();
   });
+  const hasAccount = networkBy(channel.network)?.credentials.length > 0; // without a phone, nothing rings
   const choices = [...new Set([...keeps, ...(Number(retention) ? [Number(retention)] : [])])].sort((a, b) => a - b);
   return html`<${Card}><${Form} form=${form} class="form narrow">
     <${Field} form=${form} name="name" label=${t('name')} required maxlength="60" autocomplete="off" />
@@ -50,6 +52,10 @@ export function Settings({ channel, changed }) {
     <${WhoMay} form=${form} name="settings.allow_only" />
     <${Field} form=${form} name="settings.careful" label=${t('careful')} hint=${t('carefulHint')} type="select"
       options=${['off', 'new_number', ...(typeof settings.careful === 'object' ? ['own'] : [])].map((one) => [one, t(`careful.${one}`)])} />
+    ${!hasAccount && html`<${Field} form=${form} name="settings.calls.reject" label=${t('rejectCalls')}
+      hint=${t('rejectCallsHint')} type="checkbox" />`}
+    ${form.values['settings.calls.reject'] && html`<${Field} form=${form} name="settings.calls.text" label=${t('callText')}
+      hint=${t('callTextHint')} maxlength="4096" autocomplete="off" />`}
     <${Field} form=${form} name="settings.opt_out.words" label=${t('optOut')} hint=${t('optOutHint')} autocomplete="off" />
     ${form.values['settings.opt_out.words'].trim() && html`<${Field} form=${form} name="settings.opt_out.reply" label=${t('optOutReply')}
       hint=${t('optOutReplyHint')} maxlength="4096" autocomplete="off" />`}
@@ -58,18 +64,22 @@ export function Settings({ channel, changed }) {
   <//><//>`;
 }
 
-// Settings are sent as a whole: a missing one is reset to its default. The server validates them.
-function wanted(values, { cloud, careful, calls }) {
+const fields = ['pace', 'ttl', 'retention', 'allow_only', 'careful', 'calls', 'opt_out'];
+
+// Settings are sent as a whole: a missing one is reset to its default, so those without a field go along. The server validates them.
+function wanted(values, settings) {
   const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text &&
     { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
   const words = toLabels(values['settings.opt_out.words']), reply = values['settings.opt_out.reply'].trim();
+  const text = values['settings.calls.text'].trim(), careful = values['settings.careful'];
   return {
     name: values.name,
     labels: toLabels(values.labels),
-    settings: { ...amount('settings.pace', 's'), ...amount('settings.ttl', 's', 3600), ...amount('settings.retention', 's'),
-      ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }), ...(cloud && { cloud }),
-      ...(calls && { calls }),
-      ...(values['settings.careful'] !== 'off' && { careful: values['settings.careful'] === 'own' ? careful : values['settings.careful'] }),
+    settings: { ...Object.fromEntries(Object.entries(settings).filter(([name]) => !fields.includes(name))),
+      ...amount('settings.pace', 's'), ...amount('settings.ttl', 's', 3600), ...amount('settings.retention', 's'),
+      ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }),
+      ...(values['settings.calls.reject'] && { calls: { reject: true, ...(text && { text }) } }),
+      ...(careful !== 'off' && { careful: careful === 'own' ? settings.careful : careful }),
       ...(words.length > 0 && { opt_out: { words, ...(reply && { reply }) } }) },
   };
 }
