@@ -24,9 +24,9 @@ Cursor = str
 DisappearingSeconds = Literal[0, 86400, 604800, 7776000]
 EditedAt = Optional['Timestamp']
 ErrorCode = Literal["bad_request", "channel_not_ready", "unsupported", "unauthenticated", "token_expired", "forbidden", "not_found", "method_not_allowed", "conflict", "too_large", "invalid", "rate_limited", "queue_full", "storage_limit", "storage_full", "internal", "unavailable"]
-Event = Union['MessageReceivedEvent', 'MessageStatusEvent', 'MessageReactionEvent', 'MessageDeletedEvent', 'MessageEditedEvent', 'MessageMediaEvent', 'MessageSentOnPhoneEvent', 'PollVoteEvent', 'ChannelStatusEvent', 'ChannelRestrictedEvent', 'ChannelPairingEvent', 'ContactOptedOutEvent', 'ContactOptedInEvent', 'CallReceivedEvent', 'CallEndedEvent', 'OTPApprovedEvent', 'OTPFailedEvent', 'OTPExpiredEvent', 'OTPPausedEvent', 'OTPGuessingEvent', 'GroupChangedEvent', 'WebhookGapEvent', 'WebhookTestEvent']
+Event = Union['MessageReceivedEvent', 'MessageStatusEvent', 'MessageReactionEvent', 'MessageDeletedEvent', 'MessageEditedEvent', 'MessageMediaEvent', 'MessageSentOnPhoneEvent', 'PollVoteEvent', 'ChannelStatusEvent', 'ChannelRestrictedEvent', 'ChannelPairingEvent', 'ContactOptedOutEvent', 'ContactOptedInEvent', 'CallReceivedEvent', 'CallEndedEvent', 'MessageUnreadableEvent', 'OTPApprovedEvent', 'OTPFailedEvent', 'OTPExpiredEvent', 'OTPPausedEvent', 'OTPGuessingEvent', 'GroupChangedEvent', 'WebhookGapEvent', 'WebhookTestEvent']
 EventId = str
-EventType = Literal["message.received", "message.status", "message.reaction", "message.deleted", "poll.vote", "channel.status", "channel.pairing", "otp.approved", "otp.failed", "otp.expired", "otp.paused", "otp.guessing", "message.media", "webhook.gap", "group.changed", "message.edited", "channel.restricted", "message.sent_on_phone", "contact.opted_out", "contact.opted_in", "call.received", "call.ended"]
+EventType = Literal["message.received", "message.status", "message.reaction", "message.deleted", "poll.vote", "channel.status", "channel.pairing", "otp.approved", "otp.failed", "otp.expired", "otp.paused", "otp.guessing", "message.media", "webhook.gap", "group.changed", "message.edited", "channel.restricted", "message.sent_on_phone", "contact.opted_out", "contact.opted_in", "call.received", "call.ended", "message.unreadable"]
 FileAddress = str
 FromMe = Literal["true", "false"]
 GroupId = str
@@ -146,12 +146,21 @@ class Chat(TypedDict):
     archived: bool
     contact_id: NotRequired[ContactId]
     group_id: NotRequired[GroupId]
+    last: NotRequired[FoundMessage]
     messages: int
+    name: str
     timestamp: Timestamp
+
+
+class ChatMessageChoice(TypedDict):
+    id: str
+    token: NotRequired[str]
+    type: Literal["button", "list", "form", "order", "invite"]
 
 
 class ChatMessage(TypedDict):
     body: str
+    choice: NotRequired[ChatMessageChoice]
     contact_id: NotRequired[ContactId]
     contact_name: KnownName
     contacts: NotRequired[ContactCards]
@@ -416,8 +425,15 @@ class EventGroup(TypedDict):
     removed: List[ContactId]
 
 
+class EventInboundChoice(TypedDict):
+    id: str
+    token: NotRequired[str]
+    type: Literal["button", "list", "form", "order", "invite"]
+
+
 class EventInbound(TypedDict):
     body: str
+    choice: NotRequired[EventInboundChoice]
     contact_id: ContactId
     contact_name: KnownName
     contacts: NotRequired[ContactCards]
@@ -447,8 +463,15 @@ class EventInbound(TypedDict):
     waiting: NotRequired[Waiting]
 
 
+class EventMessageChoice(TypedDict):
+    id: str
+    token: NotRequired[str]
+    type: Literal["button", "list", "form", "order", "invite"]
+
+
 class EventMessage(TypedDict):
     body: str
+    choice: NotRequired[EventMessageChoice]
     contact_id: NotRequired[ContactId]
     contact_name: KnownName
     contacts: NotRequired[ContactCards]
@@ -524,6 +547,12 @@ class EventPairing(TypedDict):
     step: PairingStepName
 
 
+class EventReactionChoice(TypedDict):
+    id: str
+    token: NotRequired[str]
+    type: Literal["button", "list", "form", "order", "invite"]
+
+
 class EventReactionReaction(TypedDict):
     contact_id: NotRequired[ContactId]
     contact_name: NotRequired[KnownName]
@@ -534,6 +563,7 @@ class EventReactionReaction(TypedDict):
 
 class EventReaction(TypedDict):
     body: str
+    choice: NotRequired[EventReactionChoice]
     contact_id: NotRequired[ContactId]
     contact_name: KnownName
     contacts: NotRequired[ContactCards]
@@ -574,6 +604,22 @@ class EventTest(TypedDict):
     webhook_id: str
 
 
+class EventUnreadable(TypedDict):
+    contact_id: ContactId
+    contact_name: KnownName
+    group_id: NotRequired[GroupId]
+    group_name: NotRequired[KnownName]
+    id: BareId
+    message_id: MessageId
+    reason: Literal["undecryptable", "view_once"]
+
+
+class EventVoteChoice(TypedDict):
+    id: str
+    token: NotRequired[str]
+    type: Literal["button", "list", "form", "order", "invite"]
+
+
 class EventVoteVote(TypedDict):
     contact_id: ContactId
     contact_name: KnownName
@@ -582,6 +628,7 @@ class EventVoteVote(TypedDict):
 
 class EventVote(TypedDict):
     body: str
+    choice: NotRequired[EventVoteChoice]
     contact_id: NotRequired[ContactId]
     contact_name: KnownName
     contacts: NotRequired[ContactCards]
@@ -689,9 +736,16 @@ class ForwardRequest(TypedDict):
     message_id: MessageRef
 
 
+class FoundMessageChoice(TypedDict):
+    id: str
+    token: NotRequired[str]
+    type: Literal["button", "list", "form", "order", "invite"]
+
+
 class FoundMessage(TypedDict):
     body: str
     channel: ChannelCode
+    choice: NotRequired[FoundMessageChoice]
     contact_id: NotRequired[ContactId]
     contact_name: KnownName
     contacts: NotRequired[ContactCards]
@@ -1118,6 +1172,15 @@ class MessageStatusEvent(TypedDict):
     type: Literal["message.status"]
 
 
+class MessageUnreadableEvent(TypedDict):
+    channel: ChannelCodeOrNone
+    data: EventUnreadable
+    id: EventId
+    seq: int
+    timestamp: Timestamp
+    type: Literal["message.unreadable"]
+
+
 class Meta(TypedDict):
     current_page: int
     has_next_page: bool
@@ -1172,6 +1235,12 @@ class OTPPausedEvent(TypedDict):
     type: Literal["otp.paused"]
 
 
+class OneMessageAnswerDataChoice(TypedDict):
+    id: str
+    token: NotRequired[str]
+    type: Literal["button", "list", "form", "order", "invite"]
+
+
 class OneMessageAnswerDataTimelineItem(TypedDict):
     at: Timestamp
     edited: NotRequired[bool]
@@ -1181,6 +1250,7 @@ class OneMessageAnswerDataTimelineItem(TypedDict):
 class OneMessageAnswerData(TypedDict):
     body: str
     channel: ChannelCode
+    choice: NotRequired[OneMessageAnswerDataChoice]
     contact_id: NotRequired[ContactId]
     contact_name: KnownName
     contacts: NotRequired[ContactCards]

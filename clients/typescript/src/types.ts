@@ -123,8 +123,12 @@ export type Chat = {
   "contact_id"?: ContactId;
   /** The group; missing in a chat with a contact. */
   "group_id"?: GroupId;
+  /** The last message; missing if there is none any more. */
+  "last"?: FoundMessage;
   /** How many messages it has. */
   "messages": number;
+  /** The name of the contact or group. Empty if it is not known. */
+  "name": string;
   /** The time of the newest message. */
   "timestamp": Timestamp;
 };
@@ -133,6 +137,14 @@ export type Chat = {
 export type ChatMessage = {
   /** The text, caption or title; `""` if there is none, or it was deleted or erased. In searches that of a one-time code is hidden. */
   "body": string;
+  /** What the contact tapped or ordered, if the text is that of a button, list, form, order or invitation. Missing if not. */
+  "choice"?: {
+    /** The id that the business gave it, or the code of an invitation. */
+    "id": string;
+    /** Of an order. */
+    "token"?: string;
+    "type": "button" | "list" | "form" | "order" | "invite";
+  };
   /** The contact. In a group it is the author, and missing if the channel wrote the message. */
   "contact_id"?: ContactId;
   "contact_name": KnownName;
@@ -412,7 +424,7 @@ export type Error = {
 export type ErrorCode = "bad_request" | "channel_not_ready" | "unsupported" | "unauthenticated" | "token_expired" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "too_large" | "invalid" | "rate_limited" | "queue_full" | "storage_limit" | "storage_full" | "internal" | "unavailable";
 
 /** Something that happened, as streams and webhooks report it. `type` says what `data` is. */
-export type Event = MessageReceivedEvent | MessageStatusEvent | MessageReactionEvent | MessageDeletedEvent | MessageEditedEvent | MessageMediaEvent | MessageSentOnPhoneEvent | PollVoteEvent | ChannelStatusEvent | ChannelRestrictedEvent | ChannelPairingEvent | ContactOptedOutEvent | ContactOptedInEvent | CallReceivedEvent | CallEndedEvent | OTPApprovedEvent | OTPFailedEvent | OTPExpiredEvent | OTPPausedEvent | OTPGuessingEvent | GroupChangedEvent | WebhookGapEvent | WebhookTestEvent;
+export type Event = MessageReceivedEvent | MessageStatusEvent | MessageReactionEvent | MessageDeletedEvent | MessageEditedEvent | MessageMediaEvent | MessageSentOnPhoneEvent | PollVoteEvent | ChannelStatusEvent | ChannelRestrictedEvent | ChannelPairingEvent | ContactOptedOutEvent | ContactOptedInEvent | CallReceivedEvent | CallEndedEvent | MessageUnreadableEvent | OTPApprovedEvent | OTPFailedEvent | OTPExpiredEvent | OTPPausedEvent | OTPGuessingEvent | GroupChangedEvent | WebhookGapEvent | WebhookTestEvent;
 
 /** What `call.received` contains. */
 export type EventCall = {
@@ -491,6 +503,14 @@ export type EventId = string;
 export type EventInbound = {
   /** The text, caption or title; `""` if there is none, or it was deleted or erased. In searches that of a one-time code is hidden. */
   "body": string;
+  /** What the contact tapped or ordered, if the text is that of a button, list, form, order or invitation. Missing if not. */
+  "choice"?: {
+    /** The id that the business gave it, or the code of an invitation. */
+    "id": string;
+    /** Of an order. */
+    "token"?: string;
+    "type": "button" | "list" | "form" | "order" | "invite";
+  };
   /** The contact. In a group it is the author, and missing if the channel wrote the message. */
   "contact_id": ContactId;
   "contact_name": KnownName;
@@ -536,6 +556,14 @@ export type EventInbound = {
 export type EventMessage = {
   /** The text, caption or title; `""` if there is none, or it was deleted or erased. In searches that of a one-time code is hidden. */
   "body": string;
+  /** What the contact tapped or ordered, if the text is that of a button, list, form, order or invitation. Missing if not. */
+  "choice"?: {
+    /** The id that the business gave it, or the code of an invitation. */
+    "id": string;
+    /** Of an order. */
+    "token"?: string;
+    "type": "button" | "list" | "form" | "order" | "invite";
+  };
   /** The contact. In a group it is the author, and missing if the channel wrote the message. */
   "contact_id"?: ContactId;
   "contact_name": KnownName;
@@ -648,6 +676,14 @@ export type EventPairing = {
 export type EventReaction = {
   /** The text, caption or title; `""` if there is none, or it was deleted or erased. In searches that of a one-time code is hidden. */
   "body": string;
+  /** What the contact tapped or ordered, if the text is that of a button, list, form, order or invitation. Missing if not. */
+  "choice"?: {
+    /** The id that the business gave it, or the code of an invitation. */
+    "id": string;
+    /** Of an order. */
+    "token"?: string;
+    "type": "button" | "list" | "form" | "order" | "invite";
+  };
   /** The contact. In a group it is the author, and missing if the channel wrote the message. */
   "contact_id"?: ContactId;
   "contact_name": KnownName;
@@ -714,13 +750,35 @@ export type EventTest = {
   "webhook_id": string;
 };
 
-/** What happened. A message arrived, changed its status, got a reaction, or was edited or deleted; the file of an inbound message was fetched or could not be; someone voted; the status of a channel changed or its pairing reached another step; a one-time code or login link was approved, failed or expired; codes to new contacts pause, or many wrong codes were tried; events were removed before a webhook got them; the members or the name of a group changed; a contact wants no more messages, or wants them again; someone calls, or the call ended. */
-export type EventType = "message.received" | "message.status" | "message.reaction" | "message.deleted" | "poll.vote" | "channel.status" | "channel.pairing" | "otp.approved" | "otp.failed" | "otp.expired" | "otp.paused" | "otp.guessing" | "message.media" | "webhook.gap" | "group.changed" | "message.edited" | "channel.restricted" | "message.sent_on_phone" | "contact.opted_out" | "contact.opted_in" | "call.received" | "call.ended";
+/** What happened. A message arrived, changed its status, got a reaction, or was edited or deleted; the file of an inbound message was fetched or could not be; someone voted; the status of a channel changed or its pairing reached another step; a one-time code or login link was approved, failed or expired; codes to new contacts pause, or many wrong codes were tried; events were removed before a webhook got them; the members or the name of a group changed; a contact wants no more messages, or wants them again; someone calls, or the call ended; a message arrived that cannot be shown. */
+export type EventType = "message.received" | "message.status" | "message.reaction" | "message.deleted" | "poll.vote" | "channel.status" | "channel.pairing" | "otp.approved" | "otp.failed" | "otp.expired" | "otp.paused" | "otp.guessing" | "message.media" | "webhook.gap" | "group.changed" | "message.edited" | "channel.restricted" | "message.sent_on_phone" | "contact.opted_out" | "contact.opted_in" | "call.received" | "call.ended" | "message.unreadable";
+
+/** What `message.unreadable` contains. If the message can be read later, `message.received` follows with the same id. */
+export type EventUnreadable = {
+  /** Who wrote it. */
+  "contact_id": ContactId;
+  "contact_name": KnownName;
+  /** The group; missing in a direct chat. */
+  "group_id"?: GroupId;
+  "group_name"?: KnownName;
+  "id": BareId;
+  "message_id": MessageId;
+  /** It could not be decrypted and is asked for again, or only the phone of the account can open it. */
+  "reason": "undecryptable" | "view_once";
+};
 
 /** The poll that someone voted in. */
 export type EventVote = {
   /** The text, caption or title; `""` if there is none, or it was deleted or erased. In searches that of a one-time code is hidden. */
   "body": string;
+  /** What the contact tapped or ordered, if the text is that of a button, list, form, order or invitation. Missing if not. */
+  "choice"?: {
+    /** The id that the business gave it, or the code of an invitation. */
+    "id": string;
+    /** Of an order. */
+    "token"?: string;
+    "type": "button" | "list" | "form" | "order" | "invite";
+  };
   /** The contact. In a group it is the author, and missing if the channel wrote the message. */
   "contact_id"?: ContactId;
   "contact_name": KnownName;
@@ -863,6 +921,14 @@ export type FoundMessage = {
   /** The text, caption or title; `""` if there is none, or it was deleted or erased. In searches that of a one-time code is hidden. */
   "body": string;
   "channel": ChannelCode;
+  /** What the contact tapped or ordered, if the text is that of a button, list, form, order or invitation. Missing if not. */
+  "choice"?: {
+    /** The id that the business gave it, or the code of an invitation. */
+    "id": string;
+    /** Of an order. */
+    "token"?: string;
+    "type": "button" | "list" | "form" | "order" | "invite";
+  };
   /** The contact. In a group it is the author, and missing if the channel wrote the message. */
   "contact_id"?: ContactId;
   "contact_name": KnownName;
@@ -1167,7 +1233,7 @@ export type LinkRequest = {
   "contact_id": AnyContactId;
   /** How long the link is valid, in whole seconds. */
   "expires": number;
-  /** Your own texts, all four of them. The defaults are in English. */
+  /** Your own texts, all four of them. The defaults, in English, hold without this object and if all its texts are null. */
   "message"?: {
     /** The reply to the sender after the link expired. */
     "expired": LinkText;
@@ -1383,6 +1449,16 @@ export type MessageStatusEvent = {
 
 export type MessageType = "text" | "image" | "video" | "file" | "voice" | "sticker" | "location" | "poll" | "contact" | "template";
 
+export type MessageUnreadableEvent = {
+  "channel": ChannelCodeOrNone;
+  "data": EventUnreadable;
+  "id": EventId;
+  /** The position in the log. It only grows, and has gaps. 0 in a test. */
+  "seq": number;
+  "timestamp": Timestamp;
+  "type": "message.unreadable";
+};
+
 /** The position of this page in the list. */
 export type Meta = {
   "current_page": number;
@@ -1454,6 +1530,14 @@ export type OneMessageAnswer = {
     /** The text, caption or title; `""` if there is none, or it was deleted or erased. In searches that of a one-time code is hidden. */
     "body": string;
     "channel": ChannelCode;
+    /** What the contact tapped or ordered, if the text is that of a button, list, form, order or invitation. Missing if not. */
+    "choice"?: {
+      /** The id that the business gave it, or the code of an invitation. */
+      "id": string;
+      /** Of an order. */
+      "token"?: string;
+      "type": "button" | "list" | "form" | "order" | "invite";
+    };
     /** The contact. In a group it is the author, and missing if the channel wrote the message. */
     "contact_id"?: ContactId;
     "contact_name": KnownName;
@@ -2202,7 +2286,7 @@ export interface Operations {
   "PUT /api/chat/disappearing": { input: { body: DisappearingRequest }; answer: OperationAnswer };
   "PUT /api/chat/read": { input: { body: ReadChatRequest }; answer: OperationAnswer };
   "POST /api/chat/un-archive": { input: { body: ContactRequest }; answer: OperationAnswer };
-  "GET /api/contact": { input: { query?: { "limit"?: number; "offset"?: number } }; answer: ContactsAnswer };
+  "GET /api/contact": { input: { query?: { "search"?: string; "limit"?: number; "offset"?: number } }; answer: ContactsAnswer };
   "PUT /api/contact/block": { input: { body: BlockRequest }; answer: BlockAnswer };
   "GET /api/contact/info": { input: { query: { "contact_id": AnyContactId } }; answer: ContactInfoAnswer };
   "GET /api/contact/opt-outs": { input: { query?: { "limit"?: number; "cursor"?: string } }; answer: OptOutsAnswer };
@@ -2212,7 +2296,7 @@ export interface Operations {
   "GET /api/contact/picture": { input: { query: { "contact_id": AnyContactId } }; answer: PictureAnswer };
   "GET /api/events": { input: { query?: { "channel"?: ChannelCode; "types"?: string; "after"?: EventId } }; answer: string };
   "GET /api/events/recent": { input: { query?: { "channel"?: ChannelCode; "types"?: string; "limit"?: number; "cursor"?: EventId } }; answer: EventsAnswer };
-  "GET /api/groups": { input: { query?: { "limit"?: number; "offset"?: number } }; answer: GroupsAnswer };
+  "GET /api/groups": { input: { query?: { "search"?: string; "limit"?: number; "offset"?: number } }; answer: GroupsAnswer };
   "POST /api/groups/add": { input: { body: MembersRequest }; answer: MembersAnswer };
   "POST /api/groups/create": { input: { body: GroupRequest }; answer: GroupAnswer };
   "PUT /api/groups/demote": { input: { body: MembersRequest }; answer: MembersAnswer };
