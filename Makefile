@@ -169,7 +169,8 @@ vulns: ## Look for known vulnerabilities in what the programs contain; needs the
 SITE := internal/tools/docssite
 docs-site: ## Build the documentation into dist/site, with search and the API reference
 	rm -rf dist/site dist/site-src && mkdir -p dist/site-src/public/reference
-	cp -R README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs $(SITE)/index.md dist/site-src
+	tar cf - $$(git ls-files README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs clients examples) | tar xf - -C dist/site-src
+	cp $(SITE)/index.md dist/site-src
 	cd internal/api/docs && cp icon.svg style.css vendor/swagger-ui-bundle.js vendor/swagger-ui.css $(CURDIR)/dist/site-src/public/reference
 	cp internal/api/openapi.json dist/site-src/public/reference
 	sed 's#"/docs"#"../docs/README.html"#; s#"/docs/#"#g; s#"/openapi#"openapi#g' internal/api/docs/index.html > dist/site-src/public/reference/index.html
