@@ -16,6 +16,7 @@ function repositoryLinks (md) {
     for (const { children } of tokens) {
       let plain = false
       for (const token of children ?? []) {
+        if (token.type === 'code_inline') token.attrSet('v-pre', '') // or Vue would evaluate {{ }} in it
         if (token.type === 'link_open') {
           const href = token.attrGet('href')
           const path = /^([a-z]+:|#|\/)/.test(href) ? '' : join(dirname(env.relativePath), href.split('#')[0])
