@@ -78,12 +78,13 @@ const (
 	MessageUnreadable    EventType = "message.unreadable"    // a message arrived that cannot be shown
 	CallReceived         EventType = "call.received"         // somebody calls the account
 	CallEnded            EventType = "call.ended"            // the call is over, or does not ring any more
+	ChannelNotice        EventType = "channel.notice"        // the network says something about the account
 )
 
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
 	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap,
 	GroupChanged, MessageEdited, ChannelRestricted, MessageSentOnPhone, ContactOptedOut, ContactOptedIn,
-	CallReceived, CallEnded, MessageUnreadable}
+	CallReceived, CallEnded, MessageUnreadable, ChannelNotice}
 
 func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))
@@ -190,6 +191,30 @@ func NewRestrictionEvent(c Channel, at time.Time) *Event {
 		d.Until = Stamp(c.RestrictedUntil)
 	}
 	return &Event{Type: ChannelRestricted, Channel: c.Code, At: at, Data: eventData(d)}
+}
+
+// Notice is what a network says about the account of a channel. It changes nothing by itself.
+type Notice struct {
+	Kind     NoticeKind `json:"kind"`
+	Status   string     `json:"status"` // in the network's words: capital letters, digits and _
+	Text     string     `json:"text"`   // a sentence
+	Template string     `json:"template,omitempty"`
+	Language string     `json:"language,omitempty"`   // of the template
+	Contact  ContactID  `json:"contact_id,omitempty"` // whose number changed
+}
+
+type NoticeKind string
+
+const (
+	QualityNotice       NoticeKind = "quality"        // how the network rates the number
+	LimitNotice         NoticeKind = "limit"          // how many contacts the number may write to first
+	RestrictionNotice   NoticeKind = "restriction"    // what the account may not do
+	TemplateNotice      NoticeKind = "template"       // the review of a template
+	NumberChangedNotice NoticeKind = "number_changed" // a contact has another number
+)
+
+func NewNoticeEvent(channel ChannelCode, n Notice, at time.Time) *Event {
+	return &Event{Type: ChannelNotice, Channel: channel, At: at, Chat: n.Contact, Data: eventData(n)}
 }
 
 // PhoneCall is a call to the account of a channel.

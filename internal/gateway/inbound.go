@@ -45,6 +45,15 @@ func (a *account) handleEvent(ctx context.Context, e network.Event) error {
 		return a.tx(ctx, func(tx *store.Tx) error {
 			return tx.AddEvent(ctx, parley.NewUnreadableEvent(a.code, parley.Unreadable(e)))
 		})
+	case network.Copies:
+		ref := parley.MessageRef{FromMe: true, Chat: e.To, ID: e.ID}
+		return a.tx(ctx, func(tx *store.Tx) error {
+			return parley.IgnoreNotFound(tx.SetCopies(ctx, a.code, ref, e.Copies, a.now()))
+		})
+	case network.Notice:
+		return a.tx(ctx, func(tx *store.Tx) error {
+			return tx.AddEvent(ctx, parley.NewNoticeEvent(a.code, parley.Notice(e), a.now()))
+		})
 	case network.Alias:
 		return a.storeAlias(ctx, e)
 	case network.Restriction:

@@ -2,7 +2,9 @@ package network
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"parley"
@@ -166,6 +168,28 @@ type PhoneCall parley.PhoneCall
 // Unreadable is a message that cannot be shown now. It may come as a Message later.
 type Unreadable parley.Unreadable
 
+// Copies says how often the network may have a message of the channel: see [parley.Message].
+type Copies struct {
+	To     parley.ContactID
+	ID     parley.MessageID
+	Copies int
+}
+
+func (Copies) event() {}
+
+// Notice is what the network says about the account. It may come again.
+type Notice parley.Notice
+
+// NewTemplateNotice says that the network reviewed a template. The reason may be empty.
+func NewTemplateNotice(name, language, status, reason string) Notice {
+	text := fmt.Sprintf("The template %s (%s) is %s.", name, language, status)
+	if reason != "" {
+		text = strings.TrimSuffix(text, ".") + ": " + reason
+	}
+	return Notice{Kind: parley.TemplateNotice, Status: status, Text: text, Template: name, Language: language}
+}
+
+func (Notice) event()      {}
 func (PhoneCall) event()   {}
 func (Unreadable) event()  {}
 func (State) event()       {}

@@ -18,7 +18,7 @@ var eventNumbers = []parley.EventType{
 	parley.ChannelStatusChanged, parley.ChannelPairing, parley.OTPApproved, parley.OTPFailed, parley.OTPExpired, parley.OTPPaused,
 	parley.OTPGuessing, parley.MessageMedia, parley.WebhookGap, parley.GroupChanged, parley.MessageEdited,
 	parley.ChannelRestricted, parley.MessageSentOnPhone, parley.ContactOptedOut, parley.ContactOptedIn,
-	parley.CallReceived, parley.CallEnded, parley.MessageUnreadable,
+	parley.CallReceived, parley.CallEnded, parley.MessageUnreadable, parley.ChannelNotice,
 }
 
 func eventNumber(t parley.EventType) (int64, error) {

@@ -153,6 +153,13 @@ func (r Reader) RemoteContacts(ctx context.Context, channel parley.ChannelCode, 
 	return some, total, err
 }
 
+// CountStarted counts the contacts of a channel whose chats got something since a time, and that did not write since then.
+func (r Reader) CountStarted(ctx context.Context, channel parley.ChannelCode, since time.Time) (n int64, err error) {
+	return n, r.with(ctx).row(`SELECT count(*) FROM chat WHERE `+ofChannel+` AND last_at >= $2 AND contact LIKE '%@c.us' AND coalesce(
+		(SELECT inbound_at FROM remote_contact WHERE remote_contact.channel = chat.channel AND remote_contact.contact = chat.contact), 0) < $3`,
+		[]any{string(channel), startOfMinute(millis(since)), millis(since)}, &n)
+}
+
 // RemoteFile finds the network's id of an uploaded file that is there at a time; empty: it must be uploaded.
 func (r Reader) RemoteFile(ctx context.Context, channel parley.ChannelCode, sha256 []byte, at time.Time) (remote string, err error) {
 	return remote, r.with(ctx).optional(`SELECT remote FROM remote_file WHERE `+ofChannel+` AND sha256 = $2 AND until > $3`,

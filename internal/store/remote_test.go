@@ -73,6 +73,26 @@ var remoteTests = map[string]func(*env){
 		e.same("here", c.AbsentAt, time.Time{})
 	},
 
+	"contacts that were written to and did not write are counted": func(e *env) {
+		count := func(since time.Time) int64 {
+			n, err := e.store.CountStarted(e.Context(), main, since)
+			e.must(err)
+			return n
+		}
+		for _, to := range []parley.ContactID{ann, bob} {
+			e.tx(func(tx *store.Tx) error {
+				m := parley.Message{Channel: main, Chat: to, ID: "A1", FromMe: true, Content: parley.Text{Body: "hi"}, CreatedAt: start, UpdatedAt: start}
+				return tx.AddMessage(e.Context(), &m)
+			})
+		}
+		e.same("both", count(start.Add(-time.Minute)), int64(2))
+		e.tx(func(tx *store.Tx) error {
+			return tx.AddRemoteInbound(e.Context(), main, "WA1", store.RemoteContact{Contact: ann, Inbound: "1", InboundAt: start})
+		})
+		e.same("one wrote", count(start.Add(-time.Minute)), int64(1))
+		e.same("later", count(start.Add(time.Hour)), int64(0))
+	},
+
 	"what a network says is deleted with the channel": func(e *env) {
 		sum := make([]byte, 32)
 		e.tx(func(tx *store.Tx) error { return tx.SetRemoteFile(e.Context(), main, sum, "1", start) })

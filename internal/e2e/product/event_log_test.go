@@ -39,6 +39,7 @@ func TestEventsAreAsDescribed(t *testing.T) {
 	attackCodes(l)
 	optOut(l)
 	restrict(l)
+	pauseTemplate(l)
 	e.Stop()
 	err := l.data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		// The owner has no other device here.
@@ -212,6 +213,15 @@ func restrict(l *eventLog) {
 	l.send("text", `{"contact_id":"AYU","message":"Restricted"}`)
 	l.expect(parley.MessageStatus, `"code":"restricted"`)
 	l.expect(parley.ChannelRestricted, `"restricted":true`)
+}
+
+// pauseTemplate has the network pause a template.
+func pauseTemplate(l *eventLog) {
+	l.T.Helper()
+	for _, status := range []string{"APPROVED", "PAUSED"} {
+		l.Post("/api/templates", `{"name":"order_ready","language":"id","body":"Siap.","status":"`+status+`"}`).Expect(http.StatusCreated)
+	}
+	l.expect(parley.ChannelNotice, `"status":"PAUSED"`)
 }
 
 // send sends a message to Ayu, whatever becomes of it.

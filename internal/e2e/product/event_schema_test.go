@@ -195,7 +195,8 @@ var sometimes = map[parley.EventType][]string{
 	parley.PollVoted:       {"contact_id"}, // one's own poll in a group has none
 	parley.GroupChanged:    {"contact_id"}, // nobody knows who changed it
 
-	parley.ChannelRestricted:  {"until"},      // the network did not say so
+	parley.ChannelRestricted:  {"until"}, // the network did not say so
+	parley.ChannelNotice:      {"template", "language"},
 	parley.MessageSentOnPhone: {"contact_id"}, // in a group
 }
 

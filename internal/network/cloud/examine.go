@@ -14,6 +14,8 @@ const (
 	// silentAfter messages without a status, over at least silentFor, show that Meta's reports do not reach us.
 	silentAfter = 20
 	silentFor   = 10 * time.Minute
+	// limitWarning and limitProblem are percents of the daily limit.
+	limitWarning, limitProblem = 80, 95
 	// recent is for how long something that happened once is reported.
 	recent = time.Hour
 )
@@ -26,6 +28,7 @@ type seen struct {
 	silentAt time.Time // when the first of them was
 	unknown  int       // messages that were sent again or failed, because their outcome stayed unknown
 	unsureAt time.Time // when the last of them was
+	started  int64     // contacts that were written to first in the day before the last check
 }
 
 // noteAccepted counts a message of which Meta must report a status.
@@ -82,12 +85,20 @@ func (d *Driver) Examine(c parley.Channel) (found []parley.AccountProblem) {
 		return found
 	}
 	s.mu.Lock()
+	business := s.seen.account.BusinessID
+	s.mu.Unlock()
+	started := d.started(business)
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.examineToken(now, code, add)
 	if s.checked.IsZero() {
 		return found
 	}
 	s.examineNumber(code, add)
+	if limit := s.number.dailyLimit(); limit > 0 && started*100 >= limit*limitWarning {
+		add("limit", started*100 >= limit*limitProblem, "write to fewer new contacts, or wait a day", "%d contacts were written to in 24 hours "+
+			"without having written themselves. Meta allows its account %d.", started, limit)
+	}
 	ours := ""
 	if d.config.Address != nil {
 		ours = d.config.Address(c)

@@ -54,6 +54,13 @@ func (s *session) check() {
 		return
 	}
 	defer s.running.Done()
+	s.mu.Lock()
+	busy := s.checking
+	s.checking, s.recheck = true, busy // the other one's response may be older than what this one is about
+	s.mu.Unlock()
+	if busy {
+		return
+	}
 	select {
 	case s.d.checks <- struct{}{}:
 		defer func() { <-s.d.checks }()
@@ -68,6 +75,9 @@ func (s *session) check() {
 		s.failed = 0
 	} else {
 		pause = min(firstRecheck<<min(s.failed-1, 10), maxRecheck)
+	}
+	if s.checking = false; s.recheck {
+		pause = 0
 	}
 	if !s.closed {
 		s.timer.Reset(pause)
@@ -106,8 +116,10 @@ func (s *session) checkNow() error {
 	if err != nil && s.ctx.Err() == nil {
 		s.d.config.Log.Warn("the template of one-time codes cannot be read", "channel", s.channel.Code, "error", err)
 	}
+	started := s.countStarted()
 	s.mu.Lock()
-	s.number, s.checked, s.codes = n, time.Now(), codes
+	old, oldCodes, first := s.number, s.codes, s.checked.IsZero()
+	s.number, s.checked, s.codes, s.seen.started = n, time.Now(), codes, started
 	s.seen.account, s.seen.broken = a, 0
 	s.rate = usualRate
 	switch {
@@ -117,6 +129,11 @@ func (s *session) checkNow() error {
 		s.rate = highRate
 	}
 	s.mu.Unlock()
+	if !first {
+		if err := s.noticeChanges(old, n, oldCodes, codes); err != nil {
+			return err
+		}
+	}
 	if n.Status != "" && n.Status != "CONNECTED" && n.Status != "FLAGGED" {
 		s.breakDown("Meta says that the number is " + n.Status + ". Register it in WhatsApp Manager.")
 		return errors.New("the number is not connected")
@@ -124,12 +141,16 @@ func (s *session) checkNow() error {
 	return s.setState(s.ctx, network.State{Status: parley.ChannelWorking, Phone: network.Phone{Name: n.Name, Number: n.digits()}})
 }
 
+func (s *session) codesTemplate() parley.TemplateName {
+	if own := s.settings().Codes; own != nil {
+		return *own
+	}
+	return CodesTemplate
+}
+
 // codesStatus reads the status of the template of one-time codes; empty: there is none.
 func (s *session) codesStatus(a account) (string, error) {
-	want := CodesTemplate
-	if own := s.settings().Codes; own != nil {
-		want = *own
-	}
+	want := s.codesTemplate()
 	found, err := s.d.readTemplates(s.ctx, a, want.Name)
 	for _, t := range found {
 		if t.Name == want.Name && t.Language == want.Language {

@@ -77,7 +77,10 @@ func (s *session) sender(m *reportedMessage, contacts []reportedContact) (from s
 }
 
 func (s *session) receiveMessage(m *reportedMessage, contacts []reportedContact) error {
-	if m.Group != "" || m.ID == "" || m.Type == "system" {
+	if m.Type == "system" {
+		return s.numberChanged(m)
+	}
+	if m.Group != "" || m.ID == "" {
 		s.ignore("message_" + m.Type)
 		return nil
 	}

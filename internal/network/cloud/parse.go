@@ -56,7 +56,7 @@ type (
 			} `json:"nfm_reply"`
 		}
 		Order  struct{ Text string }
-		System struct{ Body string }
+		System struct{ Type, Body string }
 		Edit   struct {
 			Original string           `json:"original_message_id"`
 			Message  *reportedMessage `json:"message"`

@@ -28,6 +28,8 @@ type session struct {
 	closed      bool
 	timer       *time.Timer // of the next check
 	failed      int         // checks in a row
+	checking    bool        // one is under way
+	recheck     bool        // another one was wanted meanwhile
 	state       network.State
 	number      phoneNumber           // as the last check found it; zero: none succeeded
 	checked     time.Time             // when that was
@@ -40,6 +42,7 @@ type session struct {
 	pauses  int       // of the channel in a row
 	refused map[parley.ContactID]int
 	seen    seen
+	noticed map[string]string // the last notice about each thing
 }
 
 const (

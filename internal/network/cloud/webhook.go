@@ -158,6 +158,7 @@ func (s *session) receive(ch change) error {
 		"message_template_status_update", "message_template_quality_update", "template_category_update":
 		s.dropTemplates()
 		s.checkSoon()
+		return s.receiveNotice(ch.Field, ch.Value)
 	default:
 		s.ignore(ch.Field)
 	}

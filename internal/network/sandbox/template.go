@@ -51,8 +51,11 @@ func (s *session) CreateTemplate(ctx context.Context, t parley.TemplateInfo, _ [
 	if t.Status == "" {
 		t.Status = "APPROVED"
 	}
-	return t, s.changeTemplates(ctx, func(all []parley.TemplateInfo) ([]parley.TemplateInfo, error) {
+	known := false
+	err := s.changeTemplates(ctx, func(all []parley.TemplateInfo) ([]parley.TemplateInfo, error) {
+		before := len(all)
 		all = slices.DeleteFunc(all, func(old parley.TemplateInfo) bool { return old.Name == t.Name && old.Language == t.Language })
+		known = len(all) < before
 		if len(all) >= maxTemplates {
 			return nil, parley.Errorf(parley.BadRequest, "The channel has %d templates, which is the limit. Delete one first.", maxTemplates)
 		}
@@ -62,6 +65,10 @@ func (s *session) CreateTemplate(ctx context.Context, t parley.TemplateInfo, _ [
 		})
 		return all, nil
 	})
+	if err == nil && known {
+		err = s.sink(ctx, network.NewTemplateNotice(t.Name, t.Language, t.Status, ""))
+	}
+	return t, err
 }
 
 func (s *session) DeleteTemplate(ctx context.Context, name string) error {

@@ -22,6 +22,7 @@ const core = texts('core');
 
 export const types = ['message.received', 'message.sent_on_phone', 'message.status', 'message.reaction', 'message.deleted',
   'message.edited', 'message.media', 'message.unreadable', 'poll.vote', 'channel.status', 'channel.pairing', 'channel.restricted',
+  'channel.notice',
   'contact.opted_out', 'contact.opted_in', 'otp.approved', 'otp.failed', 'otp.expired', 'otp.paused', 'otp.guessing', 'group.changed',
   'call.received', 'call.ended', 'webhook.gap'];
 

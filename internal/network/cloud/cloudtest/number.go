@@ -21,6 +21,7 @@ type Number struct {
 	ID, Digits, Name string
 	Status, Quality  string
 	Level            string // STANDARD or HIGH
+	Limit            string // of contacts to write to first in a day
 	PairLimit        bool   // one message per 6 s to a phone, after 45
 	Window           bool   // texts only to phones that wrote in the last 24 hours
 	// Address is what is called; nil: the one that was set by the API.
@@ -73,7 +74,7 @@ type event struct {
 func (s *Server) AddNumber(digits string) *Number {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := &Number{ID: s.digits(), Digits: digits, Name: "Toko Budi", Status: "CONNECTED", Quality: "GREEN", Level: "STANDARD", s: s,
+	n := &Number{ID: s.digits(), Digits: digits, Name: "Toko Budi", Status: "CONNECTED", Quality: "GREEN", Level: "STANDARD", Limit: "TIER_2K", s: s,
 		events: make(chan event, 1_000_000), phones: map[string]*Phone{}, tokens: 80, refilled: time.Now()}
 	s.numbers[n.ID] = n
 	s.calling.Go(n.report)
@@ -217,7 +218,7 @@ func (n *Number) serve(at string, hr *http.Request) (any, *apiError) {
 		defer n.mu.Unlock()
 		return map[string]any{"id": n.ID, "display_phone_number": "+" + n.Digits[:2] + " " + n.Digits[2:], "verified_name": n.Name,
 			"status": n.Status, "quality_rating": n.Quality, "throughput": map[string]string{"level": n.Level}, "platform_type": "CLOUD_API",
-			"name_status": "APPROVED", "whatsapp_business_manager_messaging_limit": "TIER_2K",
+			"name_status": "APPROVED", "whatsapp_business_manager_messaging_limit": n.Limit,
 			"webhook_configuration": map[string]string{"phone_number": n.webhook}}, nil
 	case "POST ":
 		return n.configure(hr)
