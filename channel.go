@@ -123,6 +123,8 @@ type ChannelSettings struct {
 	AllowOnly []ContactID `json:"allow_only,omitempty"`
 	// ClockAhead is how far the clock of a sandbox channel was moved, to test expiry without waiting.
 	ClockAhead Duration `json:"clock_ahead,omitzero"`
+	// Window is how long after a contact wrote a sandbox channel may send it more than templates; zero: for ever.
+	Window Duration `json:"window,omitzero"`
 	// Cloud are settings of a channel on the official network; nil: the defaults.
 	Cloud *CloudSettings `json:"cloud,omitempty"`
 	// Careful bounds what leaves in a day; nil: nothing does.

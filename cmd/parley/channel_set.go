@@ -22,6 +22,7 @@ func channelSet(show printer) verb {
 			textFlag("pace", "minimum time between two sends, for example 2s; 0: none; default: the default of its network"),
 			textFlag("ttl", "how long a message may wait to be sent, for example 24h"),
 			textFlag("retention", "how long message text is stored, for example 30d; 0: not at all; forever: no limit"),
+			textFlag("window", "on the sandbox: how long after a contact wrote it can get more than templates, for example 24h; off: always"),
 			textFlag("careful", "caps on messages a day: new_number, off, or JSON as in the API; see docs/whatsapp.md"),
 			textFlag("calls", `what happens to calls: reject, off, or JSON as in the API, such as {"reject":true,"text":"Please write."}`),
 			textFlag("proxy", "the proxy of a channel on whatsapp: an address with http, https or socks5; off: none"),
@@ -36,7 +37,7 @@ func channelSet(show printer) verb {
 				t.fields["name"] = t.fields.text("name")
 			}
 			settings := fields{} // empty: its default
-			for flag, usual := range map[string]string{"pace": "default", "ttl": "0", "retention": "forever"} {
+			for flag, usual := range map[string]string{"pace": "default", "ttl": "0", "retention": "forever", "window": "off"} {
 				if text := t.fields.text(flag); text == usual {
 					settings[flag] = ""
 				} else if given(flag) {

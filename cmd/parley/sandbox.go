@@ -93,7 +93,8 @@ type position struct {
 
 // faultVerbs change how a sandbox channel behaves.
 func faultVerbs() []verb {
-	faults := []string{"refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit"}
+	faults := []string{"refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit", "unknown", "window_closed",
+		"template_paused", "held_back"}
 	return []verb{{
 		use: "fault " + strings.Join(faults, "|"), short: "Make the next sends fail",
 		example: `  parley sandbox fault refuse --to 6281234567890 --reason blocked

@@ -86,12 +86,12 @@ var errNoChannel = parley.Errorf(parley.NotFound, "This channel does not exist."
 
 func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	c := parley.Channel{
-		Code:     r.newCode(),
-		Name:     r.OptionalText("name", 1, 60),
-		Network:  parley.NetworkName(r.Choice("network", false, s.networkNames()...)),
-		Settings: r.settings(),
-		Labels:   r.labels("labels"),
+		Code:    r.newCode(),
+		Name:    r.OptionalText("name", 1, 60),
+		Network: parley.NetworkName(r.Choice("network", false, s.networkNames()...)),
+		Labels:  r.labels("labels"),
 	}
+	c.Settings = r.settings(s.config.Gateway.Network(c.Network).Simulated)
 	given, proxy := s.account(r, c.Network, true), r.proxy()
 	c.Settings.Proxy, c.Settings.ProxyKey = proxy.shown, proxy.key
 	err := r.Failed(func() error {
@@ -139,7 +139,7 @@ const (
 )
 
 // settings reads the settings of a channel. A missing one has its default.
-func (r *request) settings() parley.ChannelSettings {
+func (r *request) settings(simulated bool) parley.ChannelSettings {
 	var settings parley.ChannelSettings
 	f, isObject := r.Object("settings", false)
 	if !isObject {
@@ -150,6 +150,11 @@ func (r *request) settings() parley.ChannelSettings {
 		settings.TTL = *d
 	}
 	settings.Retention = f.Duration("retention", 0, 100*365*24*time.Hour)
+	if d := f.Duration("window", time.Minute, parley.ReplyWindow); d != nil {
+		if settings.Window = *d; !simulated {
+			f.Fail("window", "is simulated on the sandbox only. Other networks have their own.")
+		}
+	}
 	f.List("allow_only", 0, maxAllowed, false, func(f form.Form, index string) {
 		settings.AllowOnly = append(settings.AllowOnly, f.ChatID(index))
 	})
@@ -210,7 +215,9 @@ func toUse(c parley.Channel, now time.Time) *wire.CarefulUse {
 
 // changeChannel changes the given fields. Settings are replaced as a whole: a missing one is reset.
 func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
-	name, settings, labels, proxy := r.OptionalText("name", 1, 60), r.settings(), r.labelChange(), r.proxy()
+	now, _ := s.config.Gateway.Channel(r.code())
+	simulated := s.config.Gateway.Network(now.Network).Simulated
+	name, settings, labels, proxy := r.OptionalText("name", 1, 60), r.settings(simulated), r.labelChange(), r.proxy()
 	if err := r.Err(); err != nil {
 		return nil, err
 	}

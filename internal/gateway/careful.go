@@ -91,7 +91,7 @@ func (g *Gateway) quota(ctx context.Context, c parley.Channel, m *parley.Message
 	if careful == nil || m.Priority != parley.PriorityNormal || m.Chat.IsGroup() || !m.Content.Kind().InHistory() {
 		return exempt, time.Time{}, nil
 	}
-	isReply, err := g.config.Store.WroteSince(ctx, c.Code, m.Chat, now.Add(-parley.ReplyWindow))
+	isReply, err := g.wrote(ctx, c, m.Chat, parley.ReplyWindow, now)
 	if err != nil || isReply {
 		return exempt, time.Time{}, err
 	}

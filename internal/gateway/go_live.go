@@ -110,7 +110,7 @@ func (a *account) moveTo(
 	}
 	c.Network, c.Enabled, c.Number, c.PhoneName = to, true, "", ""
 	c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now()}
-	c.Settings.AllowOnly, c.Settings.ClockAhead = allow, 0
+	c.Settings.AllowOnly, c.Settings.ClockAhead, c.Settings.Window = allow, 0, 0
 	if c.Settings.Pace != nil && *c.Settings.Pace == 0 { // the default of simulated phones, dangerous on WhatsApp
 		c.Settings.Pace = nil
 	}

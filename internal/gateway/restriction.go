@@ -70,6 +70,9 @@ func (a *account) mayLeave(ctx context.Context, m *parley.Message) error {
 	if err := a.checkOptOut(ctx, m); err != nil {
 		return err
 	}
+	if err := a.checkWindow(ctx, m); err != nil {
+		return err
+	}
 	if err := a.checkFirst(ctx, m); err != nil {
 		return err
 	}

@@ -202,17 +202,19 @@ func (r Reader) HasChat(ctx context.Context, channel parley.ChannelCode, contact
 // recentMessages is how many messages of a chat are looked through for one of the contact.
 const recentMessages = 100
 
-// WroteSince reports whether one of the last messages of a chat is of the contact and came after a time.
-func (r Reader) WroteSince(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, since time.Time) (bool, error) {
+// WroteSince reports whether one of the last messages of a chat is of the contact and came after a time, by the clock of the channel,
+// which is ahead. History from before a pairing came when it was written.
+func (r Reader) WroteSince(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, since time.Time, ahead time.Duration) (
+	bool, error) {
 	r = r.with(ctx)
 	var chat, n int64
 	err := r.optional(`SELECT id FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`)), []any{string(contact), string(channel)}, &chat)
 	if err != nil || chat == 0 {
 		return false, err
 	}
-	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = $1 AND from_me = 0 AND created_at > $2
-		AND position > (SELECT coalesce(max(position), 0) FROM message WHERE chat = $1) - $3) THEN 1 ELSE 0 END`,
-		[]any{chat, millis(since), int64(recentMessages)}, &n)
+	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = $1 AND from_me = 0 AND created_at > $2 AND received_at > $3
+		AND position > (SELECT coalesce(max(position), 0) FROM message WHERE chat = $1) - $4) THEN 1 ELSE 0 END`,
+		[]any{chat, millis(since.Add(-ahead)), millis(since), int64(recentMessages)}, &n)
 	return n != 0, err
 }
 

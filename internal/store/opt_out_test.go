@@ -84,9 +84,9 @@ var optOutTests = map[string]func(e *env){
 		e.same("first messages", n, int64(1))
 		wrote := map[parley.ContactID]bool{"6281200000001@c.us": false, "6281200000003@c.us": true, "6281200000009@c.us": false}
 		for contact, want := range wrote {
-			recently, err := e.store.WroteSince(e.Context(), main, contact, start.Add(-time.Minute))
+			recently, err := e.store.WroteSince(e.Context(), main, contact, start.Add(-time.Minute), 0)
 			e.must(err)
-			later, err := e.store.WroteSince(e.Context(), main, contact, start)
+			later, err := e.store.WroteSince(e.Context(), main, contact, start, 0)
 			e.must(err)
 			e.same(string(contact), []bool{recently, later}, []bool{want, false})
 		}

@@ -26,6 +26,9 @@ func TestSandboxFaults(t *testing.T) {
 		"drop socket":    faultDropSocket,
 		"log out":        faultLogOut,
 		"reachout limit": faultReachout,
+		"unknown":        faultUnknown,
+		"official":       faultOfficial,
+		"window":         sandboxWindow,
 		"bad faults":     faultBad,
 		"too many":       faultTooMany,
 		"clock":          sandboxClock,
@@ -52,6 +55,71 @@ func try(e *parleytest.Env, number string, options ...parleytest.Option) (status
 	e.T.Helper()
 	a := e.Post(sendText, textTo(number), options...).Expect(http.StatusOK)
 	return a.Text("data.status"), a.Text("data.error.code"), a.Text("message")
+}
+
+// faultUnknown loses responses: a receipt resolves that, and without one the message is sent again and says so.
+func faultUnknown(t *testing.T, e *parleytest.Env) {
+	as := parleytest.As(e.CreateChannel("unknown"))
+	const number = "6281900000091"
+	send := func() *parleytest.Response { return e.Post(sendText, textTo(number), as).Expect(http.StatusOK) }
+	read := func(id string) *parleytest.Response { return e.Get("/api/messages/"+id, as).Expect(http.StatusOK) }
+	order(e, `{"fault":"unknown","to":"`+number+`"}`, as)
+	id := send().Text("data.message_id")
+	e.Eventually("the receipt", func() bool { return read(id).Text("data.status") == "DELIVERED" })
+	if a := read(id); strings.Contains(string(a.Body), "possible_duplicate") {
+		t.Errorf("a receipt came, and %s", a.Body)
+	}
+	e.Call("PATCH", "/api/sandbox/phones/"+number, `{"online":false}`, as).Expect(http.StatusOK)
+	order(e, `{"fault":"unknown","to":"`+number+`"}`, as)
+	id = send().Text("data.message_id")
+	e.Post("/api/sandbox/clock", `{"advance":10}`, as).Expect(http.StatusOK)
+	e.Eventually("the second copy", func() bool { return read(id).Text("data.status") == "SENT" })
+	if a := read(id); !a.Bool("data.possible_duplicate") || a.Number("data.copies") != 2 {
+		t.Errorf("it was sent again, and is %s", a.Body)
+	}
+}
+
+// faultOfficial has the network refuse messages for reasons of the official one.
+func faultOfficial(t *testing.T, e *parleytest.Env) {
+	as := parleytest.As(e.CreateChannel("official"))
+	for fault, want := range map[string]string{"window_closed": "outside_window", "template_paused": "template", "held_back": "held_back"} {
+		order(e, `{"fault":"`+fault+`"}`, as)
+		if status, code, message := try(e, "6281900000092", as); status != "FAILED" || code != want || !strings.HasSuffix(message, ".") {
+			t.Errorf("%s: %s %s %q", fault, status, code, message)
+		}
+	}
+}
+
+// sandboxWindow closes the reply window of a channel: only those who wrote get texts, and everybody gets templates.
+func sandboxWindow(t *testing.T, e *parleytest.Env) {
+	token := e.CreateChannel("window")
+	as := parleytest.As(token)
+	const number = "6281900000093"
+	e.Call("PATCH", "/api/manage/channels/window", `{"settings":{"window":"24h"}}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
+	expect := func(what, want string) {
+		t.Helper()
+		if _, code, _ := try(e, number, as); code != want {
+			t.Errorf("%s: the code is %q, want %q", what, code, want)
+		}
+	}
+	expect("a stranger", "outside_window")
+	e.Post("/api/templates", `{"name":"hello","language":"id","body":"Halo."}`, as).Expect(http.StatusCreated)
+	a := e.Post("/api/send-message/template", `{"contact_id":"`+number+`@c.us","name":"hello","language":"id"}`, as).Expect(http.StatusOK)
+	if a.Text("data.status") == "FAILED" {
+		t.Errorf("a template: %s", a.Body)
+	}
+	write := func(text string) {
+		t.Helper()
+		phone := e.PhoneFor(token, number)
+		phone.Types(text)
+		phone.Received(text)
+	}
+	write("hello")
+	expect("who wrote", "")
+	e.Post("/api/sandbox/clock", `{"advance":86401}`, as).Expect(http.StatusOK)
+	expect("a day later", "outside_window")
+	write("hello again")
+	expect("who wrote again", "")
 }
 
 func faultRefuse(t *testing.T, e *parleytest.Env) {

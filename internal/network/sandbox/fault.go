@@ -23,9 +23,16 @@ const (
 	FaultDrop     FaultKind = "drop_socket"    // it arrives, and the connection breaks before the confirmation
 	FaultLogOut   FaultKind = "log_out"        // the account is logged out instead
 	FaultReachout FaultKind = "reachout_limit" // refused: no new contacts for now, as the real network's error 463
+
+	// As on the official network.
+	FaultUnknown  FaultKind = "unknown"         // it arrives and the response is lost: sent again, unless a receipt comes first
+	FaultWindow   FaultKind = "window_closed"   // refused: the contact did not write in the last day
+	FaultTemplate FaultKind = "template_paused" // refused: the template is paused
+	FaultHeldBack FaultKind = "held_back"       // refused: too much marketing for this contact
 )
 
-var FaultKinds = []FaultKind{FaultRefuse, FaultLate, FaultTwice, FaultDrop, FaultLogOut, FaultReachout}
+var FaultKinds = []FaultKind{FaultRefuse, FaultLate, FaultTwice, FaultDrop, FaultLogOut, FaultReachout, FaultUnknown, FaultWindow,
+	FaultTemplate, FaultHeldBack}
 
 // Fault applies to the next sends that match it. Operations (a reaction, a deletion and so on) match only if it names their
 // kind.
@@ -43,7 +50,8 @@ type Fault struct {
 const (
 	maxFaults = 100 // waiting on a channel
 
-	lateBy        = 3 * time.Second // longer than clients wait, shorter than the gateway waits
+	lateBy        = 3 * time.Second  // longer than clients wait, shorter than the gateway waits
+	unknownWait   = 10 * time.Second // for a receipt, after a response was lost
 	reachoutFor   = 24 * time.Hour
 	reconnectIn   = time.Second
 	refusedReason = "The network refused the message."
@@ -171,6 +179,7 @@ func (w *world) loadFaults(c *sqldb.Conn) error {
 var (
 	errSocket    = errors.New("the connection broke during the send")
 	errLate      = errors.New("no confirmation yet")
+	errResponse  = errors.New("the response was lost")
 	errLoggedOut = errors.New("logged out")
 )
 
@@ -178,6 +187,10 @@ func (b *burst) sendWithFault(ctx context.Context, i int) {
 	s, m := b.session, b.ms[i]
 	if err := s.connected(); err != nil || b.failed[m.Chat] {
 		b.fail(i, err)
+		return
+	}
+	if s.world.takeUnsure(m.ID) {
+		b.sendAgain(ctx, i)
 		return
 	}
 	f, ok := s.world.nextFault(m.Chat, m.Content.Kind())
@@ -189,15 +202,60 @@ func (b *burst) sendWithFault(ctx context.Context, i int) {
 		b.fail(i, err)
 		return
 	}
-	copies := map[FaultKind]int{FaultLate: 1, FaultTwice: 2, FaultDrop: 1}[f.Fault] // that reach the phone in spite of it
+	copies := map[FaultKind]int{FaultLate: 1, FaultTwice: 2, FaultDrop: 1, FaultUnknown: 1}[f.Fault] // that reach the phone in spite of it
 	if copies > 0 {
 		if b.write(ctx, []int{i}, copies); b.errs[i] != nil {
 			return
 		}
 	}
+	if f.Fault == FaultUnknown {
+		s.world.noteUnsure(m.ID)
+	}
 	if err := s.apply(ctx, f); err != nil {
 		b.fail(i, err)
 	}
+}
+
+// sendAgain sends a message that the network may have, and reports that.
+func (b *burst) sendAgain(ctx context.Context, i int) {
+	m := b.ms[i]
+	for copies := 1; copies <= 2 && b.errs[i] == nil; copies++ {
+		if copies == 2 {
+			if b.write(ctx, []int{i}, 1); b.errs[i] != nil {
+				b.session.world.noteUnsure(m.ID)
+				return
+			}
+		}
+		if err := b.session.sink(ctx, network.Copies{To: m.Chat, ID: m.ID, Copies: copies}); err != nil {
+			b.session.world.noteUnsure(m.ID)
+			b.fail(i, err)
+		}
+	}
+}
+
+// noteUnsure notes that the response of a message was lost, until takeUnsure takes that back.
+func (w *world) noteUnsure(id parley.MessageID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unsure == nil {
+		w.unsure = map[parley.MessageID]bool{}
+	}
+	w.unsure[id] = true
+}
+
+func (w *world) takeUnsure(id parley.MessageID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.unsure[id]
+	delete(w.unsure, id)
+	return was
+}
+
+// isCalm reports whether nothing is to go wrong with the next sends.
+func (w *world) isCalm() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.faults) == 0 && len(w.unsure) == 0
 }
 
 func (s *session) apply(ctx context.Context, f Fault) error {
@@ -208,6 +266,14 @@ func (s *session) apply(ctx context.Context, f Fault) error {
 		until := time.Now().Add(reachoutFor).UTC().Truncate(time.Second)
 		return network.RefuseUntil(parley.Restricted, fmt.Sprintf(
 			"The network does not let this account write to new contacts until %s (error 463).", until.Format(time.RFC3339)), until)
+	case FaultUnknown:
+		return &network.Error{Class: network.Unknown, Cause: errResponse, RetryAfter: unknownWait}
+	case FaultWindow:
+		return network.Refuse(parley.OutsideWindow, "This contact has not written in the last 24 hours. Send a template instead.")
+	case FaultTemplate:
+		return network.RefuseUntil(parley.TemplateProblem, "The network paused the template because of its quality.", time.Now().Add(3*time.Hour))
+	case FaultHeldBack:
+		return network.RefuseUntil(parley.HeldBack, "The network held this message back. Try again tomorrow.", time.Now().Add(24*time.Hour))
 	case FaultLogOut:
 		if err := s.Logout(ctx); err != nil {
 			return err

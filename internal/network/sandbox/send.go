@@ -26,7 +26,7 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 	b := burst{session: s, ms: ms, errs: make([]error, len(ms)), failed: map[parley.ContactID]bool{}}
 	var next []int
 	for i := range ms {
-		if len(s.world.queuedFaults()) == 0 {
+		if s.world.isCalm() {
 			next = append(next, i)
 			continue
 		}

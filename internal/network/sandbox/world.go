@@ -39,6 +39,8 @@ type world struct {
 
 	mu     sync.Mutex
 	faults []Fault // the queue in memory decides; the database follows it
+	// unsure are messages that arrived and whose responses were lost. Those that a receipt confirms stay in it until the next start.
+	unsure map[parley.MessageID]bool
 	// By the id of a phone. Idle phones have no entry.
 	typing  map[int64]time.Time       // until when the channel is typing
 	waiters map[int64][]chan struct{} // closed by the next message: requests wait for it
