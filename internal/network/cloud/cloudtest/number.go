@@ -133,7 +133,11 @@ func (n *Number) report() {
 		case <-n.s.running.Done():
 			return
 		case e := <-n.events:
-			for !n.call(e) {
+			batch := []event{e}
+			for len(n.events) > 0 && len(batch) < maxBatch {
+				batch = append(batch, <-n.events)
+			}
+			for !n.call(batch) {
 				select {
 				case <-n.s.running.Done():
 					return
@@ -144,14 +148,21 @@ func (n *Number) report() {
 	}
 }
 
-func (n *Number) call(e event) bool {
+// maxBatch is how many events one call has at most.
+const maxBatch = 100
+
+func (n *Number) call(batch []event) bool {
 	n.mu.Lock()
 	address := n.webhook
 	n.mu.Unlock()
 	if n.Address != nil {
 		address = n.Address()
 	}
-	body := Encode(n.Body(e.field, e.value))
+	whole := n.Body(batch[0].field, batch[0].value)
+	for _, e := range batch[1:] {
+		whole["entry"] = append(whole["entry"].([]any), n.Body(e.field, e.value)["entry"].([]any)...)
+	}
+	body := Encode(whole)
 	req, err := http.NewRequestWithContext(n.s.running, "POST", address, bytes.NewReader(body))
 	if err != nil {
 		return false

@@ -1,7 +1,7 @@
 // Package cloudtest is Meta's Graph API on loopback, with phones behind it, for tests of the official network. It is strict about
 // requests, records every message that it accepted by the sender's own id, and fails in the ways that Meta does, on request.
 //
-// It calls the address of a number with one event at a time, until the response is 200.
+// It calls the address of a number with what happened since the last call, until the response is 200.
 package cloudtest
 
 import (
