@@ -86,7 +86,7 @@ phones. --webhook also adds a webhook for its events, and prints the webhook's i
 			long: "List the deletions of channels that are running or that finished in the last 7 days, and how many messages they removed.",
 			call: "GET deletions", none: "No channel was deleted in the last 7 days.",
 			print: rows("code,state,started,finished,removed,left,problem", deletionCells),
-		}, channelSet(show), channelAllow(show), channelCredentials(show), channelDelete()},
+		}, channelSet(show), channelAllow(show), channelCredentials(show), channelRegister(show), channelDelete()},
 	})
 	group.AddCommand(c.channelPair(), c.channelGoLive())
 	return group

@@ -53,7 +53,8 @@ func (t *task) readSecret(ctx context.Context, path, name string, needed bool) (
 	case path == "" && needed && isFile && c.inTerminal && !c.noInput:
 		return c.askSecret(ctx, terminal, strings.ToUpper(name[:1])+name[1:]+": ")
 	case path == "" && needed:
-		return "", fail(exitUsage, "the %s is missing. Write it to a file and give --%s-file", name, strings.ReplaceAll(name, " ", "-"))
+		return "", fail(exitUsage, "the %s is missing. Write it to a file and give --%s-file", name,
+			strings.ReplaceAll(strings.ToLower(name), " ", "-"))
 	case path == "":
 		return "", nil
 	}
@@ -99,6 +100,28 @@ work. Queued messages are sent with the new credentials.`,
 			if err := t.takeAccount(ctx, false); err != nil {
 				return err
 			}
+			return t.requestAndPrint(ctx)
+		},
+	}
+}
+
+// channelRegister is the command that registers the number of a channel.
+func channelRegister(show printer) verb {
+	return verb{
+		use: "register CODE", short: "Register the number of a channel on cloud",
+		long: `Register the number of a channel on WhatsApp's official API, if Meta says that it is not connected. The PIN is the one of its
+two-step verification; a number without one gets this one. It comes from a file, from stdin or from a prompt, and is not stored.`,
+		example: `  parley channel register toko
+  parley channel register toko --pin-file pin.txt`,
+		flags: []flag{textFlag("pin-file", "a file with the PIN of six digits; - for stdin").as("pin")},
+		call:  "PUT channels/*/credentials", live: true, hint: "registered", print: show,
+		run: func(ctx context.Context, t *task) error {
+			pin, err := t.readSecret(ctx, t.fields.text("pin"), "PIN", true)
+			if err != nil {
+				return err
+			}
+			t.fields.pop("pin")
+			t.fields[string(parley.Cloud)] = fields{"pin": pin}
 			return t.requestAndPrint(ctx)
 		},
 	}

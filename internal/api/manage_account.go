@@ -17,7 +17,10 @@ import (
 // describes it.
 const accountField = "cloud"
 
-var metaID = regexp.MustCompile(`^[0-9]{1,32}$`)
+var (
+	metaID    = regexp.MustCompile(`^[0-9]{1,32}$`)
+	sixDigits = regexp.MustCompile(`^[0-9]{6}$`)
+)
 
 // account reads the credentials of a channel on a network, as JSON; nil: none are given. A new channel needs all of them.
 func (s *server) account(r *request, on parley.NetworkName, isNew bool) []byte {
@@ -41,6 +44,9 @@ func (s *server) account(r *request, on parley.NetworkName, isNew bool) []byte {
 		default:
 			fields[c.Name] = f.Text(c.Name, 1, 2000)
 		}
+	}
+	if f.Has("pin") {
+		fields["pin"] = f.Matching("pin", sixDigits, "the six digits of the number's PIN")
 	}
 	text, _ := json.Marshal(fields) // of texts only
 	return text

@@ -17,6 +17,7 @@ import (
 	"parley/internal/api/limit"
 	"parley/internal/gateway"
 	"parley/internal/media"
+	"parley/internal/network"
 	"parley/internal/safehttp"
 )
 
@@ -252,6 +253,7 @@ func (s *server) drafts(
 		})
 	}
 	wg.Wait()
+	s.checkFiles(r, channel, items, drafts, errs)
 	for i, err := range errs {
 		if e, ok := errors.AsType[*media.Error](err); ok {
 			r.Note(items[i].field, e.Sentence)
@@ -265,6 +267,20 @@ func (s *server) drafts(
 		return nil, err
 	}
 	return drafts, nil
+}
+
+// checkFiles notes the files that the network of a channel does not take.
+func (s *server) checkFiles(r *request, channel parley.ChannelCode, items []outgoing, drafts []gateway.Draft, errs []error) {
+	c, _ := s.config.Gateway.Channel(channel)
+	checker, checks := s.config.Gateway.Drivers[c.Network].(network.FileChecker)
+	for i := range drafts {
+		if !checks || items[i].source == nil || errs[i] != nil {
+			continue
+		}
+		if sentence := checker.CheckFile(drafts[i].Content); sentence != "" {
+			r.Note(items[i].field, sentence)
+		}
+	}
 }
 
 func (p outgoing) needsWork() bool {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -104,6 +105,31 @@ func TestCloudNetwork(t *testing.T) {
 			t.Errorf("%s: status %d: %s", path, status, text)
 		}
 	}
+
+	// What Meta does not take is not queued.
+	animation := base64.StdEncoding.EncodeToString([]byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01" +
+		"\x00\x01\x00\x00\x02\x02D\x01\x00;"))
+	picture := fmt.Sprintf(`{"contact_id":"%s@c.us","file":{"url":"data:image/gif;base64,%s"}}`, toyPhoneNumber, animation)
+	if status, text := s.post(t, "/api/send-message/image", "toko", picture); status != http.StatusUnprocessableEntity ||
+		!strings.Contains(text, `"file.url"`) || !strings.Contains(text, "image/jpeg, image/png") {
+		t.Errorf("a GIF: %d %s", status, text)
+	}
+
+	// A number is registered with its PIN, which is stored nowhere.
+	number.Set(func(n *cloudtest.Number) { n.Status, n.PIN = "PENDING", "123456" })
+	register := func(pin string) (int, string) {
+		return manage("PUT", "/api/manage/channels/toko/credentials", map[string]any{"cloud": map[string]string{"pin": pin}})
+	}
+	for _, wrong := range []string{"12345", "654321"} {
+		if status, text := register(wrong); status != http.StatusUnprocessableEntity || !strings.Contains(text, `"cloud.pin"`) {
+			t.Errorf("the PIN %s: %d %s", wrong, status, text)
+		}
+	}
+	if status, text := register("123456"); status != http.StatusOK || strings.Contains(text, "123456") {
+		t.Errorf("register: %d %s", status, text)
+	}
+	awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/toko", s.admin); return text }, `"status":"WORKING"`,
+		`"number_status":"CONNECTED"`)
 
 	// New credentials revive a channel whose token ended, and what waited is sent.
 	meta.SetToken("EAAnew")

@@ -127,6 +127,12 @@ type Proxied interface {
 	CheckProxy(ctx context.Context, c parley.Channel) error
 }
 
+// FileChecker is a driver whose network takes only some files.
+type FileChecker interface {
+	// CheckFile returns why the network does not take the file of a message, as a sentence for the caller; empty: it does, or there is none.
+	CheckFile(c parley.Content) string
+}
+
 // Examiner is a driver that knows of problems of its channels' accounts.
 type Examiner interface {
 	// Examine lists the problems of a channel, as far as this process knows: it asks nobody.

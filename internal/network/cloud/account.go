@@ -25,6 +25,7 @@ type account struct {
 	AppSecret   string `json:"app_secret"`
 	VerifyToken string `json:"verify_token"`        // Meta shows it when it checks our address
 	GraphURL    string `json:"graph_url,omitempty"` // empty: Meta's
+	PIN         string `json:"pin,omitempty"`       // registers the number; it is not stored
 	// HeardSince is since when Meta reports messages to us; zero: it does not. Before that we do not know who wrote.
 	HeardSince   time.Time `json:"heard_since,omitzero"`
 	TokenExpires time.Time `json:"token_expires,omitzero"` // zero: never
@@ -65,17 +66,38 @@ func (d *Driver) CheckAccount(ctx context.Context, c parley.Channel, given []byt
 	if err := d.checkGraphURL(a.GraphURL); err != nil {
 		return nil, err
 	}
-	if _, err := d.readNumber(ctx, a); err != nil {
+	number, err := d.readNumber(ctx, a)
+	if err != nil {
 		return nil, accountError(err, "cloud.phone_number_id", "Meta does not know this number, or the token has no access to it.")
 	}
 	if err := d.checkToken(ctx, &a); err != nil {
 		return nil, err
 	}
+	if err := d.register(ctx, a, number); err != nil {
+		return nil, err
+	}
+	a.PIN = ""
 	var done any
 	if err := d.do(ctx, a, http.MethodPost, a.BusinessID+"/subscribed_apps", proof(), nil, &done); err != nil {
 		return nil, accountError(err, "cloud.waba_id", "Meta does not know this WhatsApp Business Account, or the token has no access to it.")
 	}
 	return json.Marshal(a)
+}
+
+// register registers a number that is not connected, if its PIN is given. A number without one gets this one.
+func (d *Driver) register(ctx context.Context, a account, n phoneNumber) error {
+	if a.PIN == "" || n.Status == "CONNECTED" {
+		return nil
+	}
+	var done any
+	err := d.do(ctx, a, http.MethodPost, a.PhoneID+"/register", proof(), map[string]string{"messaging_product": "whatsapp", "pin": a.PIN}, &done)
+	if e, ok := asGraphError(err); ok && e.Code >= 133000 && e.Code < 134000 {
+		return parley.InvalidField("cloud.pin", "does not register the number. Meta says: "+sentence(e.text()))
+	}
+	if err != nil {
+		return accountError(err, "cloud.pin", "does not register the number.")
+	}
+	return nil
 }
 
 func (d *Driver) checkGraphURL(address string) error {

@@ -61,10 +61,11 @@ type Driver struct {
 const maxChecks = 32
 
 var (
-	_ network.Driver   = (*Driver)(nil)
-	_ network.Receiver = (*Driver)(nil)
-	_ network.Enroller = (*Driver)(nil)
-	_ network.Examiner = (*Driver)(nil)
+	_ network.Driver      = (*Driver)(nil)
+	_ network.Receiver    = (*Driver)(nil)
+	_ network.Enroller    = (*Driver)(nil)
+	_ network.Examiner    = (*Driver)(nil)
+	_ network.FileChecker = (*Driver)(nil)
 )
 
 func New(c Config) *Driver {

@@ -135,7 +135,7 @@ func (s *session) checkNow() error {
 		}
 	}
 	if n.Status != "" && n.Status != "CONNECTED" && n.Status != "FLAGGED" {
-		s.breakDown("Meta says that the number is " + n.Status + ". Register it in WhatsApp Manager.")
+		s.breakDown("Meta says that the number is " + n.Status + ". Register it with: parley channel register")
 		return errors.New("the number is not connected")
 	}
 	return s.setState(s.ctx, network.State{Status: parley.ChannelWorking, Phone: network.Phone{Name: n.Name, Number: n.digits()}})

@@ -45,6 +45,22 @@ var fileLimits = map[string]fileLimit{
 
 const stillSticker = 100 << 10 // a sticker that does not move is smaller
 
+// metaKinds are Meta's names of messages with files.
+var metaKinds = map[parley.Kind]string{parley.KindImage: "image", parley.KindVideo: "video", parley.KindFile: "document",
+	parley.KindVoice: "audio", parley.KindSticker: "sticker"}
+
+// CheckFile has callers learn of a file that Meta would not accept before it is queued.
+func (*Driver) CheckFile(c parley.Content) string {
+	file := parley.MediaIn(c)
+	if file == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*network.Error](checkFile(metaKinds[c.Kind()], *file)); ok {
+		return e.Failure.Message
+	}
+	return ""
+}
+
 // checkFile refuses a file that Meta would not accept.
 func checkFile(kind string, file parley.Media) error {
 	limit := fileLimits[kind]

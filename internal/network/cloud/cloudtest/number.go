@@ -20,6 +20,7 @@ import (
 type Number struct {
 	ID, Digits, Name string
 	Status, Quality  string
+	PIN              string // with which it is registered; empty: any
 	Level            string // STANDARD or HIGH
 	Limit            string // of contacts to write to first in a day
 	PairLimit        bool   // one message per 6 s to a phone, after 45
@@ -236,6 +237,16 @@ func (n *Number) serve(at string, hr *http.Request) (any, *apiError) {
 	case "POST register":
 		n.mu.Lock()
 		defer n.mu.Unlock()
+		var asked struct {
+			Product string `json:"messaging_product"`
+			PIN     string `json:"pin"`
+		}
+		if json.NewDecoder(hr.Body).Decode(&asked) != nil || asked.Product != "whatsapp" || len(asked.PIN) != 6 {
+			return nil, refuse(100, "Invalid parameter")
+		}
+		if n.PIN != "" && n.PIN != asked.PIN {
+			return nil, refuse(133005, "Two step verification PIN Mismatch")
+		}
 		n.Status = "CONNECTED"
 		return success, nil
 	case "POST media":
