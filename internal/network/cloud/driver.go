@@ -79,7 +79,7 @@ func (*Driver) NewID() parley.MessageID { return network.RandomID("WA") }
 
 // Open starts a session. A channel that worked before can send at once; the check that follows corrects that.
 func (d *Driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) (network.Session, error) {
-	s := &session{d: d, channel: c, sink: sink, opened: time.Now(), rate: usualRate}
+	s := &session{d: d, channel: identity{c.ID, c.Code}, cloud: c.Settings.Cloud, sink: sink, opened: time.Now(), rate: usualRate}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	first := network.State{Status: parley.ChannelStarting}
 	if err := s.setState(ctx, first); err != nil {

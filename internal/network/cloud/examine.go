@@ -22,7 +22,7 @@ const (
 
 // seen is what a session noticed of its account. The lock of the session protects it.
 type seen struct {
-	account  account
+	account  account   // without secrets
 	broken   int       // the code of Meta's error that made the channel fail; 0: none did
 	silent   int       // accepted messages since the last status
 	silentAt time.Time // when the first of them was

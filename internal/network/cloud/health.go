@@ -117,10 +117,12 @@ func (s *session) checkNow() error {
 		s.d.config.Log.Warn("the template of one-time codes cannot be read", "channel", s.channel.Code, "error", err)
 	}
 	started := s.countStarted()
+	digits := n.digits()
+	n.ID, n.Display = "", ""
 	s.mu.Lock()
 	old, oldCodes, first := s.number, s.codes, s.checked.IsZero()
 	s.number, s.checked, s.codes, s.seen.started = n, time.Now(), codes, started
-	s.seen.account, s.seen.broken = a, 0
+	s.seen.account, s.seen.broken = account{BusinessID: a.BusinessID, GraphURL: a.GraphURL, HeardSince: a.HeardSince, TokenExpires: a.TokenExpires}, 0
 	s.rate = usualRate
 	switch {
 	case n.OnApp:
@@ -138,7 +140,7 @@ func (s *session) checkNow() error {
 		s.breakDown("Meta says that the number is " + n.Status + ". Register it with: parley channel register")
 		return errors.New("the number is not connected")
 	}
-	return s.setState(s.ctx, network.State{Status: parley.ChannelWorking, Phone: network.Phone{Name: n.Name, Number: n.digits()}})
+	return s.setState(s.ctx, network.State{Status: parley.ChannelWorking, Phone: network.Phone{Name: n.Name, Number: digits}})
 }
 
 func (s *session) codesTemplate() parley.TemplateName {

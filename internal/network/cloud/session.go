@@ -14,7 +14,8 @@ import (
 // session is a channel while it runs.
 type session struct {
 	d       *Driver
-	channel parley.Channel // as it was opened
+	channel identity
+	cloud   *parley.CloudSettings // as it was opened
 	sink    network.Sink
 	opened  time.Time
 	ctx     context.Context // until Close
@@ -43,6 +44,12 @@ type session struct {
 	refused map[parley.ContactID]int
 	seen    seen
 	noticed map[string]string // the last notice about each thing
+}
+
+// identity names a channel. There may be thousands of idle ones.
+type identity struct {
+	ID   int64
+	Code parley.ChannelCode
 }
 
 const (
@@ -89,19 +96,19 @@ func (s *session) enter() bool {
 }
 
 func (s *session) settings() parley.CloudSettings {
-	current := s.channel.Settings
+	current := s.cloud
 	if s.d.config.Settings != nil {
-		current = s.d.config.Settings(s.channel.Code)
+		current = s.d.config.Settings(s.channel.Code).Cloud
 	}
-	if current.Cloud == nil {
+	if current == nil {
 		return parley.CloudSettings{}
 	}
-	return *current.Cloud
+	return *current
 }
 
 // account is the current account; the API may change it while the session is open.
 func (s *session) account(ctx context.Context) (account, error) {
-	a, _, err := s.d.account(ctx, s.channel)
+	a, _, err := s.d.account(ctx, parley.Channel{ID: s.channel.ID, Code: s.channel.Code, Network: parley.Cloud})
 	return a, err
 }
 

@@ -252,6 +252,7 @@ func (n *Number) limit(m *sent, fault Fault) *apiError {
 	now := time.Now()
 	n.tokens, n.refilled = min(rate, n.tokens+rate*now.Sub(n.refilled).Seconds()), now
 	if n.tokens < 1 {
+		n.limited++
 		return refuse(130429, "Rate limit hit")
 	}
 	n.tokens--

@@ -41,6 +41,7 @@ type Number struct {
 	tokens   float64
 	refilled time.Time
 	calls    int // with a wrong response
+	limited  int // messages that exceeded the rate
 }
 
 // StatusMode says how statuses are reported.
@@ -125,6 +126,13 @@ func (n *Number) Refusals() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.calls
+}
+
+// Limited is how many messages were refused because they exceeded the rate.
+func (n *Number) Limited() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.limited
 }
 
 // report calls the address until the server is closed.

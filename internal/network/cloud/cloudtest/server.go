@@ -88,6 +88,9 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
+// CloseClients closes the connections of clients.
+func (s *Server) CloseClients() { s.http.CloseClientConnections() }
+
 // Copies returns how often a message was accepted, by its opaque data.
 func (s *Server) Copies(opaque string) int {
 	s.mu.Lock()
