@@ -23,6 +23,7 @@ func TestBackupIsASnapshot(t *testing.T) {
 		}
 	}
 	add(&first)
+	addRemote(t, db)
 	var done, total int64
 	if err := store.Backup(t.Context(), db, backup, func(d, n int64) { done, total = d, n }); err != nil {
 		t.Fatal(err)
@@ -35,6 +36,7 @@ func TestBackupIsASnapshot(t *testing.T) {
 	if err := restored.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
+	checkRemote(t, "backup", restored)
 	got, err := restored.Message(t.Context(), first.Channel, first.Ref())
 	if err != nil || !got.CreatedAt.Equal(first.CreatedAt) {
 		t.Errorf("first: %+v, %v", got, err)
