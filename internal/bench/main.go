@@ -3,7 +3,8 @@
 // about the machine than about the program.
 //
 // Invariants: every response is checked, so a failed request ends the run. A figure that misses its bound ends it with an
-// error, after the table. Baselines and the test network are processes of their own, so that their CPU time is separate.
+// error, after the table. Baselines and the test network are processes of their own, so that their CPU time is
+// separate; only Meta's API of the group cloud is in this one, which waits more than it works.
 //
 // Usage: go run ./internal/bench [-parley bin/parley] [-rounds 7] [-slice 1s] [-only sends] [-against OTHER [-data DIR]]
 package main
@@ -28,6 +29,7 @@ type options struct {
 	connections int
 	messages    int
 	channels    int
+	cloud       time.Duration
 	only        string
 	against     string // another version's binary
 	data        string // a data directory of this version
@@ -41,6 +43,7 @@ func main() {
 	flag.IntVar(&o.connections, "connections", 64, "connections at once")
 	flag.IntVar(&o.messages, "messages", 1_000_000, "messages in the large chat history")
 	flag.IntVar(&o.channels, "channels", 10_000, "sandbox channels of the measurements of many")
+	flag.DurationVar(&o.cloud, "cloud", 20*time.Second, "how long a number of the official API sends as fast as it may")
 	flag.StringVar(&o.only, "only", "", "run only the measurements whose name contains this, for example sends or whatsapp")
 	flag.StringVar(&o.against, "against", "", "compare durable sends with those of this binary, in turns")
 	flag.StringVar(&o.data, "data", "", "with -against: the data directory of this version; empty: a new one")
@@ -94,6 +97,7 @@ func run(ctx context.Context, o options) error {
 		{"stalls", measureStalls},
 		{"whatsapp-sends", measureWhatsApp},
 		{"whatsapp-idle", measureIdle},
+		{"cloud", measureCloud},
 		{"login-links", measureLinks},
 		{"memory", measureMemory},
 		{"whatsapp-drops", measureDrops},
