@@ -93,7 +93,8 @@ var arrows = map[string][]string{
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/postgrestest", "internal/safehttp", "internal/encrypt",
 		"internal/store", "internal/token"},
-	"internal/bench": {".", "internal/cluster", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest",
+	"internal/bench": {".", "internal/cluster", "internal/network/cloud/cloudtest", "internal/network/whatsapp/keystore",
+		"internal/network/whatsapp/whatsapptest",
 		"internal/postgrestest", "internal/store", "internal/store/sqldb"},
 }
 

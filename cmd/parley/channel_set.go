@@ -16,8 +16,7 @@ func channelSet(show printer) verb {
 		example: `  parley channel set toko --name 'Toko Ayu'
   parley channel set toko --retention 30d --pace 2s --add-label jakarta --remove-label trial`,
 		flags: []flag{
-			textFlag("name", "display name"),
-			listFlag("add-label", "a label to add; may be repeated").as("add_labels"),
+			textFlag("name", "display name"), listFlag("add-label", "a label to add; may be repeated").as("add_labels"),
 			listFlag("remove-label", "a label to remove; may be repeated").as("remove_labels"),
 			textFlag("pace", "minimum time between two sends, for example 2s; 0: none; default: the default of its network"),
 			textFlag("ttl", "how long a message may wait to be sent, for example 24h"),

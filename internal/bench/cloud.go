@@ -163,7 +163,8 @@ func (b *cloudBench) high(o options, t *table) error {
 		}
 	}
 	ratio := median(ratios)
-	t.add("official API, high throughput, of the sandbox's durable rate", fmt.Sprintf("%.2f (%.0f/s)", ratio, median(rates)), ">= 0.40", ratio >= 0.4)
+	t.add("official API, high throughput, of the sandbox's durable rate", fmt.Sprintf("%.2f (%.0f/s)", ratio, median(rates)), ">= 0.40",
+		ratio >= 0.4)
 	return nil
 }
 
@@ -188,7 +189,8 @@ func (b *cloudBench) reports(o options, t *table) error {
 		return err
 	}
 	p99 := quantile(l.latencies, 0.99)
-	t.add(fmt.Sprintf("official API, report to 200 at %d/s, p99", reportRate), fmt.Sprintf("%.1f ms", ms(p99)), "<= 100 ms", p99 <= 100*time.Millisecond)
+	t.add(fmt.Sprintf("official API, report to 200 at %d/s, p99", reportRate), fmt.Sprintf("%.1f ms", ms(p99)), "<= 100 ms",
+		p99 <= 100*time.Millisecond)
 	t.note(fmt.Sprintf("official API, report to 200 at %d/s, p50", reportRate), fmt.Sprintf("%.1f ms", ms(quantile(l.latencies, 0.5))))
 	return nil
 }

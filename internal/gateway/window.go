@@ -24,6 +24,7 @@ func (a *account) checkWindow(ctx context.Context, m *parley.Message) error {
 }
 
 // wrote reports whether a contact wrote to a channel in a time before now, by the channel's clock.
-func (g *Gateway) wrote(ctx context.Context, c parley.Channel, contact parley.ContactID, within time.Duration, now time.Time) (bool, error) {
+func (g *Gateway) wrote(ctx context.Context, c parley.Channel, contact parley.ContactID, within time.Duration, now time.Time) (
+	bool, error) {
 	return g.config.Store.WroteSince(ctx, c.Code, contact, now.Add(-within), time.Duration(c.Settings.ClockAhead))
 }

@@ -204,8 +204,8 @@ const recentMessages = 100
 
 // WroteSince reports whether one of the last messages of a chat is of the contact and came after a time, by the clock of the channel,
 // which is ahead. History from before a pairing came when it was written.
-func (r Reader) WroteSince(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, since time.Time, ahead time.Duration) (
-	bool, error) {
+func (r Reader) WroteSince(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, since time.Time,
+	ahead time.Duration) (bool, error) {
 	r = r.with(ctx)
 	var chat, n int64
 	err := r.optional(`SELECT id FROM chat WHERE id = `+chatIDFrom(`$1`, channelIDFrom(`$2`)), []any{string(contact), string(channel)}, &chat)

@@ -78,7 +78,7 @@ var walks = []struct {
 
 	// Chats and histories.
 	{"chat", "AND (opted_out_at, id) < ($2, $3)", limited, ""},
-	{"chat", "AND last_at >= $2 AND contact LIKE '%@c.us'", "a check of an account, for a number that is new or has a limit: chats of a day", ""},
+	{"chat", "AND last_at >= $2 AND contact LIKE '%@c.us'", "a check of a number that is new or has a limit: chats of a day", ""},
 	{"message", "AND position > (SELECT coalesce(max(position), 0) FROM message WHERE chat = $1) - $4", aRange, ""},
 	{"chat", "SELECT count(*) FROM chat WHERE channel = (SELECT id FROM channel WHERE code = $1) AND opted_out_at > 0", operator, ""},
 	{"message", "max(position)", anEnd, ""},

@@ -21,7 +21,8 @@ func addRemote(t *testing.T, db *store.DB) {
 		if err := tx.SetRemoteFile(t.Context(), main, remoteSum, "77", start.Add(time.Hour)); err != nil {
 			return err
 		}
-		return tx.AddRemoteInbound(t.Context(), main, "WA1", store.RemoteContact{Contact: ann, UserID: "ID.1", Inbound: "wamid.1", InboundAt: start})
+		c := store.RemoteContact{Contact: ann, UserID: "ID.1", Inbound: "wamid.1", InboundAt: start}
+		return tx.AddRemoteInbound(t.Context(), main, "WA1", c)
 	})
 	if err != nil {
 		t.Fatal(err)

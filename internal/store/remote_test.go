@@ -81,7 +81,8 @@ var remoteTests = map[string]func(*env){
 		}
 		for _, to := range []parley.ContactID{ann, bob} {
 			e.tx(func(tx *store.Tx) error {
-				m := parley.Message{Channel: main, Chat: to, ID: "A1", FromMe: true, Content: parley.Text{Body: "hi"}, CreatedAt: start, UpdatedAt: start}
+				m := parley.Message{Channel: main, Chat: to, ID: "A1", FromMe: true, Content: parley.Text{Body: "hi"},
+					CreatedAt: start, UpdatedAt: start}
 				return tx.AddMessage(e.Context(), &m)
 			})
 		}

@@ -58,7 +58,8 @@ func (w *cloudWorld) run(kills, messages int) (total, wrote int) {
 		clients.Go(func() {
 			for n := range each {
 				body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":"m %d","linkPreview":false}`, cloudContact(i, n), n)
-				if w.insist(w.t, "/api/send-message/text", fmt.Sprint("cloud", i), body, fmt.Sprintf("k-%d-%d", i, n), "Prefer", "respond-async") == nil {
+				key := fmt.Sprintf("k-%d-%d", i, n)
+				if w.insist(w.t, "/api/send-message/text", fmt.Sprint("cloud", i), body, key, "Prefer", "respond-async") == nil {
 					return
 				}
 			}

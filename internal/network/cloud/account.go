@@ -90,7 +90,8 @@ func (d *Driver) register(ctx context.Context, a account, n phoneNumber) error {
 		return nil
 	}
 	var done any
-	err := d.do(ctx, a, http.MethodPost, a.PhoneID+"/register", proof(), map[string]string{"messaging_product": "whatsapp", "pin": a.PIN}, &done)
+	body := map[string]string{"messaging_product": "whatsapp", "pin": a.PIN}
+	err := d.do(ctx, a, http.MethodPost, a.PhoneID+"/register", proof(), body, &done)
 	if e, ok := asGraphError(err); ok && e.Code >= 133000 && e.Code < 134000 {
 		return parley.InvalidField("cloud.pin", "does not register the number. Meta says: "+sentence(e.text()))
 	}

@@ -122,7 +122,8 @@ func (s *session) checkNow() error {
 	s.mu.Lock()
 	old, oldCodes, first := s.number, s.codes, s.checked.IsZero()
 	s.number, s.checked, s.codes, s.seen.started = n, time.Now(), codes, started
-	s.seen.account, s.seen.broken = account{BusinessID: a.BusinessID, GraphURL: a.GraphURL, HeardSince: a.HeardSince, TokenExpires: a.TokenExpires}, 0
+	s.seen.account = account{BusinessID: a.BusinessID, GraphURL: a.GraphURL, HeardSince: a.HeardSince, TokenExpires: a.TokenExpires}
+	s.seen.broken = 0
 	s.rate = usualRate
 	switch {
 	case n.OnApp:

@@ -77,7 +77,7 @@ func TestDailyLimit(t *testing.T) {
 		}
 		w.must(s.Close())
 	}
-	for limit, want := range map[string]int64{"TIER_250": 250, "TIER_2K": 2000, "TIER_100K": 100_000, "1000": 1000, "TIER_UNLIMITED": 0, "": 0} {
+	for limit, want := range map[string]int64{"TIER_250": 250, "TIER_2K": 2000, "TIER_100K": 100_000, "TIER_UNLIMITED": 0, "": 0} {
 		if got := (phoneNumber{Limit: limit}).dailyLimit(); got != want {
 			t.Errorf("%q is %d, want %d", limit, got, want)
 		}

@@ -251,7 +251,7 @@ func (w *world) takeUnsure(id parley.MessageID) bool {
 	return was
 }
 
-// isCalm reports whether nothing is to go wrong with the next sends.
+// isCalm reports whether no fault waits for the next sends.
 func (w *world) isCalm() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -76,7 +76,8 @@ type event struct {
 func (s *Server) AddNumber(digits string) *Number {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := &Number{ID: s.digits(), Digits: digits, Name: "Toko Budi", Status: "CONNECTED", Quality: "GREEN", Level: "STANDARD", Limit: "TIER_2K", s: s,
+	n := &Number{ID: s.digits(), Digits: digits, Name: "Toko Budi", Status: "CONNECTED", Quality: "GREEN", Level: "STANDARD",
+		Limit: "TIER_2K", s: s,
 		events: make(chan event, 1_000_000), phones: map[string]*Phone{}, tokens: 80, refilled: time.Now()}
 	s.numbers[n.ID] = n
 	s.calling.Go(n.report)
