@@ -64,7 +64,7 @@ func TestCloudNodes(t *testing.T) {
 		}
 	}
 	l.progress()
-	for range times(t, "PARLEY_NODE_KILLS") {
+	for range l.times("PARLEY_NODE_KILLS") {
 		n := l.c.all[rand.N(len(l.c.all))]
 		write()
 		n.kill()
