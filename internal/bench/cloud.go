@@ -125,7 +125,7 @@ func (b *cloudBench) bare(n *cloudtest.Number) error {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("Meta's API: %d %s", resp.StatusCode, text)
+		err = fmt.Errorf("graph API: %d %s", resp.StatusCode, text)
 	}
 	return err
 }

@@ -24,9 +24,9 @@ Cursor = str
 DisappearingSeconds = Literal[0, 86400, 604800, 7776000]
 EditedAt = Optional['Timestamp']
 ErrorCode = Literal["bad_request", "channel_not_ready", "unsupported", "unauthenticated", "token_expired", "forbidden", "not_found", "method_not_allowed", "conflict", "too_large", "invalid", "rate_limited", "queue_full", "storage_limit", "storage_full", "internal", "unavailable"]
-Event = Union['MessageReceivedEvent', 'MessageStatusEvent', 'MessageReactionEvent', 'MessageDeletedEvent', 'MessageEditedEvent', 'MessageMediaEvent', 'MessageSentOnPhoneEvent', 'PollVoteEvent', 'ChannelStatusEvent', 'ChannelRestrictedEvent', 'ChannelPairingEvent', 'ContactOptedOutEvent', 'ContactOptedInEvent', 'CallReceivedEvent', 'CallEndedEvent', 'MessageUnreadableEvent', 'OTPApprovedEvent', 'OTPFailedEvent', 'OTPExpiredEvent', 'OTPPausedEvent', 'OTPGuessingEvent', 'GroupChangedEvent', 'WebhookGapEvent', 'WebhookTestEvent']
+Event = Union['MessageReceivedEvent', 'MessageStatusEvent', 'MessageReactionEvent', 'MessageDeletedEvent', 'MessageEditedEvent', 'MessageMediaEvent', 'MessageSentOnPhoneEvent', 'PollVoteEvent', 'ChannelStatusEvent', 'ChannelRestrictedEvent', 'ChannelNoticeEvent', 'ChannelPairingEvent', 'ContactOptedOutEvent', 'ContactOptedInEvent', 'CallReceivedEvent', 'CallEndedEvent', 'MessageUnreadableEvent', 'OTPApprovedEvent', 'OTPFailedEvent', 'OTPExpiredEvent', 'OTPPausedEvent', 'OTPGuessingEvent', 'GroupChangedEvent', 'WebhookGapEvent', 'WebhookTestEvent']
 EventId = str
-EventType = Literal["message.received", "message.status", "message.reaction", "message.deleted", "poll.vote", "channel.status", "channel.pairing", "otp.approved", "otp.failed", "otp.expired", "otp.paused", "otp.guessing", "message.media", "webhook.gap", "group.changed", "message.edited", "channel.restricted", "message.sent_on_phone", "contact.opted_out", "contact.opted_in", "call.received", "call.ended", "message.unreadable"]
+EventType = Literal["message.received", "message.status", "message.reaction", "message.deleted", "poll.vote", "channel.status", "channel.pairing", "otp.approved", "otp.failed", "otp.expired", "otp.paused", "otp.guessing", "message.media", "webhook.gap", "group.changed", "message.edited", "channel.restricted", "message.sent_on_phone", "contact.opted_out", "contact.opted_in", "call.received", "call.ended", "message.unreadable", "channel.notice"]
 FileAddress = str
 FromMe = Literal["true", "false"]
 GroupId = str
@@ -113,6 +113,15 @@ class CallRequest(TypedDict):
     action: Literal["start", "end"]
     id: NotRequired[str]
     video: NotRequired[bool]
+
+
+class ChannelNoticeEvent(TypedDict):
+    channel: ChannelCodeOrNone
+    data: EventNotice
+    id: EventId
+    seq: int
+    timestamp: Timestamp
+    type: Literal["channel.notice"]
 
 
 class ChannelPairingEvent(TypedDict):
@@ -501,6 +510,16 @@ class EventMessage(TypedDict):
     waiting: NotRequired[Waiting]
 
 
+class EventNotice(TypedDict):
+    contact_id: NotRequired[ContactId]
+    contact_name: NotRequired[KnownName]
+    kind: Literal["quality", "limit", "restriction", "template", "number_changed"]
+    language: NotRequired[str]
+    status: str
+    template: NotRequired[str]
+    text: str
+
+
 class EventOTP(TypedDict):
     channels_tried: NotRequired[List[ChannelCode]]
     contact_id: ContactId
@@ -667,7 +686,7 @@ class EventsAnswer(TypedDict):
 
 
 class FaultRequest(TypedDict):
-    fault: Literal["refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit"]
+    fault: Literal["refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit", "unknown", "window_closed", "template_paused", "held_back"]
     reason: NotRequired[str]
     times: NotRequired[int]
     to: NotRequired[AnyPhoneNumber]
@@ -675,7 +694,7 @@ class FaultRequest(TypedDict):
 
 
 class FaultsAnswerDataItem(TypedDict):
-    fault: Literal["refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit"]
+    fault: Literal["refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit", "unknown", "window_closed", "template_paused", "held_back"]
     reason: Optional[str]
     times: int
     to: Optional[str]

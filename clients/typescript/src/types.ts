@@ -84,6 +84,16 @@ export type ChannelCode = string;
 /** The code of a channel; empty for what belongs to no channel. */
 export type ChannelCodeOrNone = string;
 
+export type ChannelNoticeEvent = {
+  "channel": ChannelCodeOrNone;
+  "data": EventNotice;
+  "id": EventId;
+  /** The position in the log. It only grows, and has gaps. 0 in a test. */
+  "seq": number;
+  "timestamp": Timestamp;
+  "type": "channel.notice";
+};
+
 export type ChannelPairingEvent = {
   "channel": ChannelCodeOrNone;
   "data": EventPairing;
@@ -424,7 +434,7 @@ export type Error = {
 export type ErrorCode = "bad_request" | "channel_not_ready" | "unsupported" | "unauthenticated" | "token_expired" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "too_large" | "invalid" | "rate_limited" | "queue_full" | "storage_limit" | "storage_full" | "internal" | "unavailable";
 
 /** Something that happened, as streams and webhooks report it. `type` says what `data` is. */
-export type Event = MessageReceivedEvent | MessageStatusEvent | MessageReactionEvent | MessageDeletedEvent | MessageEditedEvent | MessageMediaEvent | MessageSentOnPhoneEvent | PollVoteEvent | ChannelStatusEvent | ChannelRestrictedEvent | ChannelPairingEvent | ContactOptedOutEvent | ContactOptedInEvent | CallReceivedEvent | CallEndedEvent | MessageUnreadableEvent | OTPApprovedEvent | OTPFailedEvent | OTPExpiredEvent | OTPPausedEvent | OTPGuessingEvent | GroupChangedEvent | WebhookGapEvent | WebhookTestEvent;
+export type Event = MessageReceivedEvent | MessageStatusEvent | MessageReactionEvent | MessageDeletedEvent | MessageEditedEvent | MessageMediaEvent | MessageSentOnPhoneEvent | PollVoteEvent | ChannelStatusEvent | ChannelRestrictedEvent | ChannelNoticeEvent | ChannelPairingEvent | ContactOptedOutEvent | ContactOptedInEvent | CallReceivedEvent | CallEndedEvent | MessageUnreadableEvent | OTPApprovedEvent | OTPFailedEvent | OTPExpiredEvent | OTPPausedEvent | OTPGuessingEvent | GroupChangedEvent | WebhookGapEvent | WebhookTestEvent;
 
 /** What `call.received` contains. */
 export type EventCall = {
@@ -605,6 +615,23 @@ export type EventMessage = {
   "waiting"?: Waiting;
 };
 
+/** What `channel.notice` contains. */
+export type EventNotice = {
+  /** Who has another number: the contact with the old one. */
+  "contact_id"?: ContactId;
+  "contact_name"?: KnownName;
+  /** What it is about. More may be added. */
+  "kind": "quality" | "limit" | "restriction" | "template" | "number_changed";
+  /** The language of the template. */
+  "language"?: string;
+  /** What the network calls it, for example RED, TIER_2K or PAUSED. */
+  "status": string;
+  /** The name of a template. */
+  "template"?: string;
+  /** A sentence. */
+  "text": string;
+};
+
 /** A one-time code or a login link that was approved or expired. */
 export type EventOTP = {
   /** The channels that had their turn to carry the code, in order. Only if the request for the code had `channels`. */
@@ -750,8 +777,8 @@ export type EventTest = {
   "webhook_id": string;
 };
 
-/** What happened. A message arrived, changed its status, got a reaction, or was edited or deleted; the file of an inbound message was fetched or could not be; someone voted; the status of a channel changed or its pairing reached another step; a one-time code or login link was approved, failed or expired; codes to new contacts pause, or many wrong codes were tried; events were removed before a webhook got them; the members or the name of a group changed; a contact wants no more messages, or wants them again; someone calls, or the call ended; a message arrived that cannot be shown. */
-export type EventType = "message.received" | "message.status" | "message.reaction" | "message.deleted" | "poll.vote" | "channel.status" | "channel.pairing" | "otp.approved" | "otp.failed" | "otp.expired" | "otp.paused" | "otp.guessing" | "message.media" | "webhook.gap" | "group.changed" | "message.edited" | "channel.restricted" | "message.sent_on_phone" | "contact.opted_out" | "contact.opted_in" | "call.received" | "call.ended" | "message.unreadable";
+/** What happened. A message arrived, changed its status, got a reaction, or was edited or deleted; the file of an inbound message was fetched or could not be; someone voted; the status of a channel changed or its pairing reached another step; a one-time code or login link was approved, failed or expired; codes to new contacts pause, or many wrong codes were tried; events were removed before a webhook got them; the members or the name of a group changed; a contact wants no more messages, or wants them again; someone calls, or the call ended; a message arrived that cannot be shown; the network says something about the account. */
+export type EventType = "message.received" | "message.status" | "message.reaction" | "message.deleted" | "poll.vote" | "channel.status" | "channel.pairing" | "otp.approved" | "otp.failed" | "otp.expired" | "otp.paused" | "otp.guessing" | "message.media" | "webhook.gap" | "group.changed" | "message.edited" | "channel.restricted" | "message.sent_on_phone" | "contact.opted_out" | "contact.opted_in" | "call.received" | "call.ended" | "message.unreadable" | "channel.notice";
 
 /** What `message.unreadable` contains. If the message can be read later, `message.received` follows with the same id. */
 export type EventUnreadable = {
@@ -834,8 +861,8 @@ export type EventsAnswer = {
 };
 
 export type FaultRequest = {
-  /** | Value | What happens | |---|---| | `refuse` | The network refuses the send, for `reason`. | | `late` | The confirmation comes late. | | `twice` | The message reaches the phone twice. | | `drop_socket` | The connection breaks before the confirmation. | | `log_out` | The account removes this device. | | `reachout_limit` | The network refuses messages to someone who has never written to the channel. | */
-  "fault": "refuse" | "late" | "twice" | "drop_socket" | "log_out" | "reachout_limit";
+  /** | Value | What happens | |---|---| | `refuse` | The network refuses the send, for `reason`. | | `late` | The confirmation comes late. | | `twice` | The message reaches the phone twice. | | `drop_socket` | The connection breaks before the confirmation. | | `log_out` | The account removes this device. | | `reachout_limit` | The network refuses messages to someone who has never written to the channel. | | `unknown` | The message arrives and the response is lost. Unless a receipt comes within 10 seconds, it is sent again. | | `window_closed` | Refused with `outside_window`. | | `template_paused` | Refused with `template`. | | `held_back` | Refused with `held_back`. | */
+  "fault": "refuse" | "late" | "twice" | "drop_socket" | "log_out" | "reachout_limit" | "unknown" | "window_closed" | "template_paused" | "held_back";
   /** The sentence with which the network refuses, for `refuse`. */
   "reason"?: string;
   /** For how many sends. The default is 1. */
@@ -848,7 +875,7 @@ export type FaultRequest = {
 
 export type FaultsAnswer = {
   "data": Array<{
-    "fault": "refuse" | "late" | "twice" | "drop_socket" | "log_out" | "reachout_limit";
+    "fault": "refuse" | "late" | "twice" | "drop_socket" | "log_out" | "reachout_limit" | "unknown" | "window_closed" | "template_paused" | "held_back";
     /** What a refusal says. */
     "reason": string | null;
     /** How many more sends it affects. */

@@ -83,7 +83,7 @@ func TestRetryIsTriedAgain(t *testing.T) {
 			w.mu.Lock()
 			w.busy = 2
 			w.mu.Unlock()
-			s, in = w.start()
+			_, in = w.start()
 			in.status(parley.ChannelWorking)
 			w.friend.SwitchOn()
 			got := w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
