@@ -56,8 +56,9 @@ func (s *server) cursor(ctx context.Context, r *request) (any, error) {
 
 func toPhone(p sandbox.Phone) wire.Phone {
 	return wire.Phone{
-		Number: p.Number, ContactID: parley.NewContactID(p.Number), Name: p.Name, Online: p.Online, Reads: string(p.Reads),
-		DelayMS: p.Delay.Milliseconds(), Blocks: p.Blocks, OnNetwork: p.OnNetwork, LIDOnly: p.LIDOnly, Timer: p.Timer,
+		Number: p.Number, ContactID: p.ContactID, Name: p.Name, Online: p.Online, Reads: string(p.Reads),
+		DelayMS: p.Delay.Milliseconds(), Blocks: p.Blocks, OnNetwork: p.OnNetwork, LIDOnly: p.LIDOnly, Hidden: p.NumberHidden,
+		Timer: p.Timer,
 	}
 }
 
@@ -83,12 +84,13 @@ func (r *request) number() string { return r.http.PathValue("number") }
 
 func (s *server) changePhone(ctx context.Context, r *request) (any, error) {
 	patch := sandbox.PhonePatch{
-		Name:      given(r, "name", func() string { return strings.TrimSpace(r.Text("name", 0, 100)) }),
-		Online:    given(r, "online", func() bool { return r.Bool("online", false) }),
-		Blocks:    given(r, "blocks", func() bool { return r.Bool("blocks", false) }),
-		OnNetwork: given(r, "on_network", func() bool { return r.Bool("on_network", false) }),
-		LIDOnly:   given(r, "lid_only", func() bool { return r.Bool("lid_only", false) }),
-		Timer:     given(r, "disappearing_seconds", func() int { return readTimer(r, "disappearing_seconds") }),
+		Name:         given(r, "name", func() string { return strings.TrimSpace(r.Text("name", 0, 100)) }),
+		Online:       given(r, "online", func() bool { return r.Bool("online", false) }),
+		Blocks:       given(r, "blocks", func() bool { return r.Bool("blocks", false) }),
+		OnNetwork:    given(r, "on_network", func() bool { return r.Bool("on_network", false) }),
+		LIDOnly:      given(r, "lid_only", func() bool { return r.Bool("lid_only", false) }),
+		NumberHidden: given(r, "number_hidden", func() bool { return r.Bool("number_hidden", false) }),
+		Timer:        given(r, "disappearing_seconds", func() int { return readTimer(r, "disappearing_seconds") }),
 		Reads: given(r, "reads", func() sandbox.Reads {
 			return sandbox.Reads(r.Choice("reads", true, string(sandbox.AtOnce), string(sandbox.WhenOpen), string(sandbox.Never)))
 		}),

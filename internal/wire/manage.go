@@ -402,6 +402,7 @@ type Phone struct {
 	Blocks    bool             `json:"blocks"`
 	OnNetwork bool             `json:"on_network"`
 	LIDOnly   bool             `json:"lid_only"`
+	Hidden    bool             `json:"number_hidden"`
 	Timer     int              `json:"disappearing_seconds"` // of its chat with the channel
 }
 

@@ -1371,6 +1371,7 @@ class Phone(TypedDict):
     lid_only: bool
     name: str
     number: PhoneNumber
+    number_hidden: bool
     on_network: bool
     online: bool
     reads: Reads
@@ -1430,6 +1431,7 @@ class PhoneChange(TypedDict):
     disappearing_seconds: NotRequired[DisappearingSeconds]
     lid_only: NotRequired[bool]
     name: NotRequired[str]
+    number_hidden: NotRequired[bool]
     on_network: NotRequired[bool]
     online: NotRequired[bool]
     reads: NotRequired[Reads]

@@ -1684,6 +1684,7 @@ export type Phone = {
   "lid_only": boolean;
   "name": string;
   "number": PhoneNumber;
+  "number_hidden": boolean;
   "on_network": boolean;
   "online": boolean;
   "reads": Reads;
@@ -1751,10 +1752,12 @@ export type PhoneChange = {
   "delay_ms"?: number;
   /** The timer of the phone's chat with the channel. */
   "disappearing_seconds"?: DisappearingSeconds;
-  /** Whether the phone hides its number and shows the channel an anonymous id. */
+  /** Whether the network names the phone by a LID, which the channel maps to its number: it sees no difference. */
   "lid_only"?: boolean;
   /** A phone with a name is a contact of the channel; `""` removes the name. */
   "name"?: string;
+  /** Whether the phone hides its number. The channel then knows it by another `contact_id`, of 0 and 15 digits, and a login link that it answers fails with `number_hidden`. Once it is false again, or the channel has written to the number, both ids are one contact and the number cannot be hidden again. */
+  "number_hidden"?: boolean;
   /** Whether the number has an account. */
   "on_network"?: boolean;
   /** Whether messages reach the phone. What is sent to it while it is offline arrives when it comes back. */

@@ -338,6 +338,45 @@ func TestContractLinkOfAPhoneKnownByLID(t *testing.T) {
 	awaitLink(e, l.id, "APPROVED")
 }
 
+// TestContractHiddenNumber has a phone that hides its number fail to log in, chat, and become one contact with its number.
+func TestContractHiddenNumber(t *testing.T) {
+	t.Parallel()
+	e := parleytest.Start(t)
+	const number = "6281300000007"
+	phone := e.Phone(number)
+	phone.Becomes(`{"number_hidden":true}`)
+	hidden := e.Get(phones).Expect(http.StatusOK).Text("data.2.contact_id")
+	if !parley.ContactID(hidden).IsHidden() {
+		t.Fatalf("the phone is %q", hidden)
+	}
+	l := linkFor(e, number)
+	phone.Types(l.prompt)
+	phone.Expect("did not log you in")
+	if events, _ := otpEvents(t, e); len(events) != 1 || !strings.Contains(events[0], "number_hidden") {
+		t.Errorf("events are %q", events)
+	}
+	info := e.Get("/api/contact/info?contact_id=" + hidden).Expect(http.StatusOK)
+	wantValue(t, info, "data.number", nil)
+	if info.Text("data.username") == "" {
+		t.Error("it has no username")
+	}
+	sent := e.Post(sendText, `{"contact_id":"`+hidden+`","message":"who are you?"}`).Expect(http.StatusOK)
+	wantValue(t, sent, "data.status", "SENT")
+	phone.Expect("who are you?")
+
+	phone.Becomes(`{"number_hidden":false}`)
+	e.Eventually("number is known", func() bool {
+		return e.Get("/api/contact/info?contact_id="+hidden).Expect(http.StatusOK).Text("data.number") == number
+	})
+	for _, id := range []string{hidden, number + "@c.us"} {
+		wantValue(t, e.Get("/api/chat/detail?contact_id="+id).Expect(http.StatusOK), "data.0.body", "who are you?")
+	}
+	phone.Types("it was me")
+	if id := phone.Received("it was me"); !strings.HasPrefix(id, "false_"+number+"@c.us_") {
+		t.Errorf("the message is %s", id)
+	}
+}
+
 // TestContractLinkTappedAtOnce has 200 thumbs on one link.
 func TestContractLinkTappedAtOnce(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 const phones = "/api/sandbox/phones"
 
 var phoneKeys = []string{"number", "contact_id", "name", "online", "reads", "delay_ms", "blocks", "on_network", "lid_only",
-	"disappearing_seconds"}
+	"number_hidden", "disappearing_seconds"}
 
 // TestSandboxPhones holds the phones of the sandbox to the contract.
 func TestSandboxPhones(t *testing.T) {

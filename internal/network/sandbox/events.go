@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"time"
@@ -24,7 +25,9 @@ type event struct {
 
 	Target parley.MessageID `json:"target,omitempty"` // the message it is about; of a message, its own id
 	FromMe bool             `json:"from_me,omitempty"`
-	Group  int64            `json:"group,omitempty"` // its row; 0: the chat of the phone with the channel
+	// Hidden: of a phone whose number was hidden in this chat.
+	Hidden bool  `json:"hidden,omitempty"`
+	Group  int64 `json:"group,omitempty"` // its row; 0: the chat of the phone with the channel
 
 	Change *parley.GroupChange `json:"change,omitempty"` // of a group
 	Video  bool                `json:"video,omitempty"`  // of a call
@@ -40,6 +43,7 @@ type event struct {
 	IDs     []parley.MessageID `json:"ids,omitempty"`
 	Status  int                `json:"status,omitempty"`
 
+	early  bool // about a message from before the phone hid its number
 	seq    int64
 	sender parley.ContactID // empty: the channel
 	at     time.Time
@@ -61,6 +65,7 @@ const (
 // addEvent stores an event of a phone; nil: of the channel itself. Events of a group have a queue of their own, whose number
 // is the group's row, negative: members must not overtake each other.
 func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
+	e.Hidden = p != nil && p.idAt(math.MaxInt64).IsHidden() && !e.early
 	body, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -106,6 +111,13 @@ func (s *session) reportEvents(ctx context.Context, queue int64, j *job) error {
 
 // reportEvent reports one event and deletes it once the sink accepted it.
 func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
+	if e.Hidden {
+		p, err := s.world.lookUp(ctx, e.sender.Number())
+		if err != nil {
+			return err
+		}
+		e.sender = p.ContactID
+	}
 	reported, err := e.networkEvent()
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +41,11 @@ func (s *session) eachMember(ctx context.Context, id parley.GroupID, members []p
 	errs := make([]error, len(members))
 	err := s.changeGroup(ctx, id, func(tx *sqldb.Tx, row int64) (err error) {
 		for i, member := range members {
-			if errs[i], err = do(tx, row, member.Number()); err != nil {
+			p, err := s.world.phone(tx, member.Number())
+			if err != nil {
+				return err
+			}
+			if errs[i], err = do(tx, row, p.Number); err != nil {
 				return err
 			}
 		}
@@ -101,11 +106,12 @@ func (s *session) JoinRequests(ctx context.Context, id parley.GroupID) ([]parley
 		return nil, err
 	}
 	return sqldb.Collect(db, func(row scanner) (parley.JoinRequest, error) {
-		var number string
+		var p phone
 		var at int64
-		err := row.Scan(&number, &at)
-		return parley.JoinRequest{ID: parley.NewContactID(number), At: time.UnixMilli(at).UTC()}, err
-	}, `SELECT number, at FROM join_requests WHERE grp = $1 ORDER BY at, number`, row)
+		err := row.Scan(&p.Number, &at, &p.id, &p.hidden, &p.known)
+		return parley.JoinRequest{ID: p.idAt(math.MaxInt64), At: time.UnixMilli(at).UTC()}, err
+	}, `SELECT r.number, r.at, p.id, p.hidden, p.known FROM join_requests r JOIN phones p ON p.world = $2 AND p.number = r.number
+		WHERE r.grp = $1 ORDER BY r.at, r.number`, row, s.world.id.Load())
 }
 
 func (s *session) AnswerRequests(ctx context.Context, id parley.GroupID, approve bool, members []parley.ContactID) ([]error, error) {
@@ -146,6 +152,6 @@ func (n *Network) JoinGroup(ctx context.Context, channel parley.ChannelCode, num
 				row, p.Number, time.Now().UnixMilli())
 		}
 		return errors.Join(tx.Do(addMember, row, p.Number),
-			w.addGroupChange(tx, p, row, parley.GroupChange{Added: []parley.ContactID{p.contactID()}}))
+			w.addGroupChange(tx, p, row, parley.GroupChange{Added: []parley.ContactID{p.ContactID}}))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,8 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 	now := time.Now()
 	var id, members int64
 	err := s.world.write(ctx, "create group", func(tx *sqldb.Tx) (err error) {
-		for _, participant := range participants {
+		numbers := make([]parley.ContactID, len(participants))
+		for i, participant := range participants {
 			p, err := s.world.phone(tx, participant.Number())
 			if err != nil {
 				return err
@@ -43,8 +45,9 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 			if !p.OnNetwork {
 				return network.Refuse(parley.NotOnNetwork, fmt.Sprintf("%s is not on the network.", participant))
 			}
+			numbers[i] = p.contactID()
 		}
-		if id, err = createGroup(tx, s.world.id.Load(), name, participants, now); err != nil {
+		if id, err = createGroup(tx, s.world.id.Load(), name, numbers, now); err != nil {
 			return err
 		}
 		change := parley.GroupChange{FromMe: true, Added: append(slices.Clone(participants), s.world.contact()), Name: name}
@@ -68,12 +71,13 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 		return nil, err
 	}
 	list, err := sqldb.Collect(db, func(row scanner) (parley.Participant, error) {
-		var number string
+		var member phone
 		var p parley.Participant
-		err := row.Scan(&number, &p.Name, &p.IsAdmin)
-		p.ID = parley.NewContactID(number)
+		err := row.Scan(&member.Number, &p.Name, &p.IsAdmin, &member.id, &member.hidden, &member.known)
+		p.ID = member.idAt(math.MaxInt64)
 		return p, err
-	}, `SELECT m.number, coalesce(p.name, ''), m.admin FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
+	}, `SELECT m.number, coalesce(p.name, ''), m.admin, coalesce(p.id, 0), coalesce(p.hidden, 0), coalesce(p.known, 0)
+		FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
 		WHERE m.grp = $1 ORDER BY m.number`, row, world)
 	channel := parley.Participant{ID: parley.NewContactID(s.world.number), Name: s.name, IsAdmin: true, IsOwner: true}
 	return append([]parley.Participant{channel}, list...), err
@@ -260,7 +264,7 @@ func (n *Network) LeaveGroup(ctx context.Context, channel parley.ChannelCode, nu
 	}
 	return w.asMember(ctx, p, group, func(tx *sqldb.Tx, p *phone, row int64, _ []*phone) error {
 		return errors.Join(tx.Do(removeMember, row, p.Number),
-			w.addGroupChange(tx, p, row, parley.GroupChange{Removed: []parley.ContactID{p.contactID()}}))
+			w.addGroupChange(tx, p, row, parley.GroupChange{Removed: []parley.ContactID{p.ContactID}}))
 	})
 }
 
@@ -292,7 +296,7 @@ func (n *Network) SetGroupTimer(ctx context.Context, channel parley.ChannelCode,
 func (w *world) addGroupChange(tx *sqldb.Tx, by *phone, row int64, c parley.GroupChange) error {
 	c.GroupID, c.FromMe = groupID(row), by == nil
 	if by != nil {
-		c.By = by.contactID()
+		c.By = by.ContactID
 	}
 	return w.addEvent(tx, by, event{Type: groupEvent, Group: row, Change: &c})
 }
@@ -329,17 +333,17 @@ func (s *session) UpdateParticipants(ctx context.Context, id parley.GroupID, add
 // updateMember adds or removes one member and reports whether that changed something.
 func (s *session) updateMember(tx *sqldb.Tx, row int64, add bool, member parley.ContactID) (bool, error) {
 	query := removeMember
+	p, err := s.world.phone(tx, member.Number())
+	if err != nil {
+		return false, err
+	}
 	if add {
-		p, err := s.world.phone(tx, member.Number())
-		if err != nil {
-			return false, err
-		}
 		if !p.OnNetwork {
 			return false, network.Refuse(parley.NotOnNetwork, fmt.Sprintf("%s is not on the network.", member))
 		}
 		query = addMember
 	}
-	count, err := tx.Exec(query, row, member.Number())
+	count, err := tx.Exec(query, row, p.Number)
 	return count > 0, err
 }
 

@@ -184,10 +184,10 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	m.ID.Chat, m.ID.FromMe = network.ToChat(p.contactID(), toGroupID(m.group)), m.direction == fromChannel
+	m.ID.Chat, m.ID.FromMe = network.ToChat(p.idAt(seq), toGroupID(m.group)), m.direction == fromChannel
 	switch m.direction {
 	case fromPhone:
-		m.Author = p.contactID()
+		m.Author = p.idAt(seq)
 	case fromMember:
 		m.Author = parley.NewContactID(author)
 	}

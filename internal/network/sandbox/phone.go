@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -11,12 +13,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/network"
 	"parley/internal/store/sqldb"
 )
 
 type Phone struct {
-	Number    string // digits
-	Name      string // a phone with a name is a contact of the channel
+	Number    string           // digits
+	ContactID parley.ContactID // by which the channel knows it
+	Name      string           // a phone with a name is a contact of the channel
 	Online    bool
 	Reads     Reads
 	Delay     time.Duration // before it confirms that something was delivered
@@ -24,8 +28,10 @@ type Phone struct {
 	Blocked   bool          // by the channel
 	OnNetwork bool
 	LIDOnly   bool // the network names it by a LID, which the session maps to its number: the channel sees no difference
-	Replies   bool // replies to every message
-	Timer     int  // seconds after which new messages of its chat with the channel disappear; 0: they stay
+	// NumberHidden: the channel knows it by an id without the number, until the number is shown or the channel writes to it.
+	NumberHidden bool
+	Replies      bool // replies to every message
+	Timer        int  // seconds after which new messages of its chat with the channel disappear; 0: they stay
 
 	TypingUntil time.Time // until when it shows that the channel is typing; zero: it does not
 	LastSeenAt  time.Time // zero: not known
@@ -50,6 +56,8 @@ type PhonePatch struct {
 	OnNetwork *bool
 	LIDOnly   *bool
 	Timer     *int
+	// NumberHidden cannot be set again once the channel knows the number.
+	NumberHidden *bool
 }
 
 // Free numbers are chosen from here upwards: 62812-9000-0001 and so on.
@@ -62,10 +70,44 @@ const (
 type phone struct {
 	Phone
 	id, world int64
+	hidden    int64 // the position after which its number was hidden; 0: never
+	known     known // whether the channel knows the number again
 	cursors
 }
 
+type known int
+
+const (
+	unknown  known = iota
+	revealed       // the channel is to hear of it before anything else of the phone
+	reported
+)
+
+// contactID is the phone's by its number. The channel may know another one: see idAt.
 func (p *phone) contactID() parley.ContactID { return parley.NewContactID(p.Number) }
+
+// idAt is the id by which the channel knows the phone in its chat, for a message at a position.
+func (p *phone) idAt(seq int64) parley.ContactID {
+	if p.hidden > 0 && seq > p.hidden && p.known != reported {
+		return hiddenID(p.id)
+	}
+	return p.contactID()
+}
+
+const hiddenPrefix = "5" // no LID begins with 0
+
+func hiddenID(row int64) parley.ContactID {
+	return parley.NewHiddenContactID(fmt.Sprintf(hiddenPrefix+"%014d", row))
+}
+
+// byNumber is the condition for the phone of a world with a number, or with the digits of a hidden id.
+func byNumber(number string) (where string, key any) {
+	row, err := strconv.ParseInt(strings.TrimPrefix(number, "0"+hiddenPrefix), 10, 64)
+	if err == nil && hiddenID(row).Number() == number {
+		return `world = $1 AND id = $2 AND hidden > 0`, row
+	}
+	return `world = $1 AND number = $2`, number
+}
 
 // shownUpTo returns the position of the last message that the phone's screen can show.
 func (p *phone) shownUpTo() int64 {
@@ -78,7 +120,8 @@ func (p *phone) shownUpTo() int64 {
 // newPhone returns a new phone. 999 is not the code of a country: the last digit of such a number selects a fault of the
 // phone.
 func newPhone(number string) Phone {
-	p := Phone{Number: number, Online: true, Reads: WhenOpen, OnNetwork: parley.NewContactID(number).CanExist()}
+	p := Phone{Number: number, ContactID: parley.NewContactID(number),
+		Online: true, Reads: WhenOpen, OnNetwork: parley.NewContactID(number).CanExist()}
 	if !strings.HasPrefix(number, "999") {
 		return p
 	}
@@ -98,13 +141,14 @@ func newPhone(number string) Phone {
 }
 
 const phoneColumns = `id, world, number, name, online, reads, delay_ms, blocks, blocked, on_network, lid_only, answers, seen_at,
-	delivered, read, timer`
+	delivered, read, timer, hidden, known`
 
 func scanPhone(row scanner) (*phone, error) {
 	var p phone
 	var delay, seen int64
 	err := row.Scan(&p.id, &p.world, &p.Number, &p.Name, &p.Online, &p.Reads, &delay, &p.Blocks, &p.Blocked, &p.OnNetwork, &p.LIDOnly,
-		&p.Replies, &seen, &p.delivered, &p.read, &p.Timer)
+		&p.Replies, &seen, &p.delivered, &p.read, &p.Timer, &p.hidden, &p.known)
+	p.ContactID, p.NumberHidden = p.idAt(math.MaxInt64), p.hidden > 0 && p.known == unknown
 	p.OnNetwork = p.OnNetwork && p.contactID().CanExist()
 	p.Delay = time.Duration(delay) * time.Millisecond
 	if seen > 0 {
@@ -141,7 +185,8 @@ func createPhone(tx *sqldb.Tx, world int64, number string) (*phone, error) {
 
 // phone is find inside a transaction.
 func (w *world) phone(tx *sqldb.Tx, number string) (*phone, error) {
-	p, err := queryPhone(tx.Conn, `world = $1 AND number = $2`, w.id.Load(), number)
+	where, key := byNumber(number)
+	p, err := queryPhone(tx.Conn, where, w.id.Load(), key)
 	if errors.Is(err, sql.ErrNoRows) {
 		var world int64 // a reset in the same commit may have replaced it
 		if err := tx.QueryRow(`SELECT id FROM worlds WHERE channel = $1`, []any{string(w.code)}, &world); err != nil {
@@ -156,7 +201,8 @@ func (w *world) phone(tx *sqldb.Tx, number string) (*phone, error) {
 
 // lookUp returns the phone of a number. If there is none the error is sql.ErrNoRows.
 func (w *world) lookUp(ctx context.Context, number string) (*phone, error) {
-	p, err := queryPhone(w.net.db.Read(ctx), `world = $1 AND number = $2`, w.id.Load(), number)
+	where, key := byNumber(number)
+	p, err := queryPhone(w.net.db.Read(ctx), where, w.id.Load(), key)
 	return w.current(p), err
 }
 
@@ -291,7 +337,7 @@ func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, n
 				w.schedule(queue, eventWork)
 			}
 		})
-		return patch.apply(tx, p.id)
+		return cmp.Or(w.setHidden(tx, p, patch.NumberHidden), patch.apply(tx, p.id))
 	})
 	if err != nil {
 		return Phone{}, err
@@ -302,6 +348,42 @@ func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, n
 		}
 	}
 	return n.Phone(ctx, channel, number)
+}
+
+// setHidden hides the number of a phone, or shows it; nil: no change.
+func (w *world) setHidden(tx *sqldb.Tx, p *phone, hide *bool) error {
+	switch {
+	case hide == nil || *hide == p.NumberHidden:
+		return nil
+	case !*hide:
+		return reveal(tx, p)
+	case p.hidden > 0:
+		return parley.InvalidField("number_hidden",
+			"number_hidden cannot be true again: the channel knows this number by now. Use another phone, or reset the sandbox.")
+	}
+	seq, err := w.net.nextSeq(tx)
+	if err == nil {
+		err = tx.Do(`UPDATE phones SET hidden = $2 WHERE id = $1`, p.id, seq)
+	}
+	return err
+}
+
+// reveal lets the channel know the number of a phone that hid it.
+func reveal(tx *sqldb.Tx, p *phone) error {
+	p.known = revealed
+	return tx.Do(`UPDATE phones SET known = $2 WHERE id = $1 AND known = $3`, p.id, int64(revealed), int64(unknown))
+}
+
+// reportNumber reports the number of a phone that hid it, before anything else is reported under that number.
+func (s *session) reportNumber(ctx context.Context, p *phone) error {
+	if err := s.report(ctx, 0, network.Alias{Asked: hiddenID(p.id), Contact: p.contactID()}); err != nil {
+		return err
+	}
+	p.known, p.ContactID = reported, p.contactID()
+	return s.world.net.db.Write(context.WithoutCancel(ctx), func(tx *sqldb.Tx) error {
+		tx.OnCommit(s.world.clearPhones)
+		return tx.Do(`UPDATE phones SET known = $2 WHERE id = $1`, p.id, int64(reported))
+	})
 }
 
 func (patch PhonePatch) apply(tx *sqldb.Tx, id int64) error {

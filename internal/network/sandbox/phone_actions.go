@@ -68,7 +68,7 @@ func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Me
 	rand.Read(random[:]) // never fails
 	text := content.Text()
 	return &Message{
-		ID: parley.MessageRef{Chat: p.contactID(), ID: MessageIDFrom(random)}, Author: p.contactID(), direction: fromPhone,
+		ID: parley.MessageRef{Chat: p.ContactID, ID: MessageIDFrom(random)}, Author: p.ContactID, direction: fromPhone,
 		Kind: content.Kind(), Body: text, Content: content, Media: parley.MediaIn(content),
 		ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
 		Copies: 1, Codes: Codes(text), Links: safehttp.Links(text), Timer: p.Timer,
@@ -207,6 +207,7 @@ func (n *Network) Edit(ctx context.Context, channel parley.ChannelCode, number, 
 		return tx.Do(editMessage, phone, string(target.ID.ID), direction, text, data, time.Now().UnixMilli(), int64(parley.Deleted))
 	}
 	if target.group == 0 {
+		e.early = !target.ID.Chat.IsHidden()
 		return w.write(ctx, "edit as phone", func(tx *sqldb.Tx) error {
 			return errors.Join(edit(tx, p.id, fromPhone), w.addEvent(tx, p, e))
 		})
@@ -266,7 +267,7 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 		if err := tx.Do(`UPDATE phones SET read = $1 WHERE id = $2`, unread[count-1].seq, p.id); err != nil {
 			return err
 		}
-		return sqldb.Each(byChat(unread), func(chat []arrival) error {
+		return sqldb.Each(p.byChat(unread), func(chat []arrival) error {
 			return sqldb.Each(slices.Collect(slices.Chunk(chat, maxReceipt)), func(some []arrival) error { return w.addReadReceipts(tx, p, some) })
 		})
 	})
@@ -274,7 +275,7 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 }
 
 func (w *world) addReadReceipts(tx *sqldb.Tx, p *phone, list []arrival) error {
-	e := event{Type: receiptEvent, Group: list[0].group, IDs: toIDs(list), Status: int(parley.Read)}
+	e := event{Type: receiptEvent, Group: list[0].group, IDs: toIDs(list), Status: int(parley.Read), early: p.isEarly(list[0])}
 	if err := w.addEvent(tx, p, e); err != nil {
 		return err
 	}
@@ -287,6 +288,7 @@ func (w *world) addReadReceipts(tx *sqldb.Tx, p *phone, list []arrival) error {
 
 // change changes a message of a phone's chat and stores the event for the channel, in one transaction.
 func (n *Network) change(ctx context.Context, w *world, p *phone, m Message, e event, update string, value any) error {
+	e.early = m.group == 0 && !m.ID.Chat.IsHidden()
 	return w.write(ctx, "act as phone", func(tx *sqldb.Tx) error {
 		return errors.Join(tx.Do(update, p.id, string(m.ID.ID), m.direction, value), w.addEvent(tx, p, e))
 	})
@@ -330,7 +332,7 @@ func (n *Network) CheckMessage(ctx context.Context, channel parley.ChannelCode, 
 func (n *Network) target(ctx context.Context, p *phone, field, id string) (Message, error) {
 	unknown := parley.InvalidField(field, field+" must be the id of a message in the chat with this phone.")
 	ref, err := parley.ParseMessageRef(id)
-	if err != nil || !ref.IsBare() && ref.Chat != p.contactID() && !ref.Chat.IsGroup() {
+	if err != nil || !ref.IsBare() && ref.Chat != p.contactID() && ref.Chat != hiddenID(p.id) && !ref.Chat.IsGroup() {
 		return Message{}, unknown
 	}
 	least, most := fromChannel, fromMember
@@ -343,7 +345,7 @@ func (n *Network) target(ctx context.Context, p *phone, field, id string) (Messa
 	}
 	m, err := first(sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
 		WHERE phone = $1 AND id = $2 AND from_phone BETWEEN $3 AND $4 ORDER BY from_phone`, p.id, string(ref.ID), least, most))
-	if errors.Is(err, sql.ErrNoRows) || err == nil && !ref.IsBare() && ref.Chat != m.ID.Chat {
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !ref.IsBare() && ref.Chat.Group() != m.ID.Chat.Group() {
 		return Message{}, unknown
 	}
 	return m, err

@@ -123,7 +123,7 @@ func (s *session) scheduleBacklog() bool {
 	w := s.world
 	ids, err := sqldb.Collect(w.net.db.Read(s.ctx), sqldb.ScanOne[int64], `SELECT id FROM phones p WHERE world = $1 AND online = 1 AND (
 		(SELECT min(e.seq) FROM events e WHERE e.phone = p.id) IS NOT NULL OR
-		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0))
+		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0) OR known = 1)
 		UNION ALL SELECT -id FROM groups g WHERE world = $1 AND EXISTS (SELECT 1 FROM events e WHERE e.phone = -g.id)`, w.id.Load())
 	if err != nil {
 		s.logError("find what there is to report", err)
@@ -213,6 +213,9 @@ func (s *session) readPhone(ctx context.Context, id int64, j *job) error {
 		return nil
 	}
 	s.world.current(j.phone)
+	if j.phone.known == revealed {
+		return s.reportNumber(ctx, j.phone)
+	}
 	return nil
 }
 
@@ -286,7 +289,19 @@ func scanArrival(row scanner) (a arrival, err error) {
 
 // reportArrivals reports messages that reached a phone, those of each chat together.
 func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival, now time.Time) error {
-	return sqldb.Each(byChat(list), func(chat []arrival) error { return s.reportChat(ctx, p, chat, now) })
+	return sqldb.Each(p.byChat(list), func(chat []arrival) error { return s.reportChat(ctx, p, chat, now) })
+}
+
+// isEarly reports whether a message came in a chat of two before the phone hid its number.
+func (p *phone) isEarly(a arrival) bool { return a.group == 0 && a.seq <= p.hidden }
+
+// byChat splits messages by the chat that the channel knows: a phone that hid its number has a new one.
+func (p *phone) byChat(list []arrival) [][]arrival {
+	late := slices.IndexFunc(list, func(a arrival) bool { return a.seq > p.hidden })
+	if late <= 0 {
+		return byChat(list)
+	}
+	return append(byChat(list[:late]), byChat(list[late:])...)
 }
 
 // byChat splits messages by their chat, the order in each stays.
@@ -308,7 +323,11 @@ func (s *session) reportChat(ctx context.Context, p *phone, list []arrival, now 
 		now = due
 	}
 	group := list[0].group
-	r := network.Receipt{From: p.contactID(), Group: toGroupID(group), IDs: toIDs(list), Status: parley.Delivered, At: now.UTC()}
+	from := p.ContactID
+	if p.isEarly(list[0]) {
+		from = p.contactID()
+	}
+	r := network.Receipt{From: from, Group: toGroupID(group), IDs: toIDs(list), Status: parley.Delivered, At: now.UTC()}
 	err := s.report(ctx, group, r)
 	if err != nil || p.Reads != AtOnce {
 		return err

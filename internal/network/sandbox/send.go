@@ -140,6 +140,12 @@ func (t *sendTx) write(m *parley.Message, copies int) (refusal, err error) {
 	if refusal := p.refusal(m); refusal != nil {
 		return refusal, nil
 	}
+	if p.NumberHidden && m.Chat == p.contactID() { // who writes to the number knows it
+		t.tx.OnCommit(t.world.clearPhones)
+		if err := reveal(t.tx, p); err != nil {
+			return nil, err
+		}
+	}
 	if template, ok := m.Content.(parley.Template); ok {
 		if refusal, err := t.templateRefusal(template); refusal != nil || err != nil {
 			return refusal, err
@@ -221,7 +227,7 @@ func (p *phone) direction(ref parley.MessageRef, author parley.ContactID) int64 
 	switch {
 	case ref.FromMe:
 		return fromChannel
-	case author != "" && author != p.contactID():
+	case author != "" && author != p.contactID() && author != hiddenID(p.id):
 		return fromMember
 	}
 	return fromPhone

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -376,10 +377,13 @@ func (s *session) lookUp(ctx context.Context, id parley.ContactID) (Phone, error
 }
 
 func (p Phone) contact() parley.Contact {
-	c := parley.Contact{ID: parley.NewContactID(p.Number), Name: p.Name, IsBlocked: p.Blocked || p.Blocks, OnNetwork: p.OnNetwork,
+	c := parley.Contact{ID: p.ContactID, Name: p.Name, IsBlocked: p.Blocked || p.Blocks, OnNetwork: p.OnNetwork,
 		LastSeenAt: p.LastSeenAt, Timer: p.Timer}
 	if p.OnNetwork {
 		c.About = about
+	}
+	if p.NumberHidden {
+		c.Username = "user" + strings.TrimLeft(strings.TrimPrefix(p.ContactID.Number(), "0"+hiddenPrefix), "0")
 	}
 	return c
 }

@@ -216,7 +216,7 @@ function Notify() {
 
 // How a phone behaves, and what goes wrong on the network when somebody asks for it.
 
-const flags = ['online', 'blocks', 'on_network', 'lid_only'];
+const flags = ['online', 'blocks', 'on_network', 'number_hidden'];
 
 /** Each change counts at once. onChange is called after it. */
 export function PhoneBehaviour({ channel, device, onChange }) {

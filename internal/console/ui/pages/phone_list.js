@@ -40,7 +40,7 @@ export function usePhones(to) {
 /** Any number is a phone, whether or not somebody wrote to it. */
 export const stranger = (digits, channel) => ({
   number: digits, contact_id: `${digits}@c.us`, name: '', online: true, reads: 'when_open', delay_ms: 0, blocks: false, on_network: true,
-    lid_only: false, channel,
+    number_hidden: false, channel,
 });
 
 export const toName = (device) => mask(device.name || phone(device.number));
