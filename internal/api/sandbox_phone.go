@@ -31,6 +31,9 @@ var (
 
 func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 	kind := r.Choice("type", true, phoneKinds...)
+	if r.Bool("from_owner", false) && slices.Contains(phoneActs, kind) {
+		r.Fail("from_owner", "must be false: only the messages of the owner can be simulated.")
+	}
 	var p outgoing
 	switch read, known := readers[parley.Kind(kind)]; {
 	case slices.Contains(phoneActs, kind):
@@ -113,7 +116,7 @@ func (s *server) callAsPhone(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {
-	what.ID = r.phoneMessage
+	what.ID, what.Owner = r.phoneMessage, r.Bool("from_owner", false)
 	if file := parley.MediaIn(what.Content); file != nil {
 		if err := s.holdFile(ctx, r.channel.Code, *file); err != nil {
 			s.removeFile(ctx, *file)

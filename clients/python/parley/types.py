@@ -1559,6 +1559,7 @@ class PhoneSendRequest(TypedDict):
     caption: NotRequired[Caption]
     contacts: NotRequired[ContactsToSend]
     file: NotRequired[FileOfPhone]
+    from_owner: NotRequired[bool]
     group_id: NotRequired[GroupId]
     latitude: NotRequired[Latitude]
     longitude: NotRequired[Longitude]

@@ -1905,6 +1905,8 @@ export type PhoneSendRequest = {
   "caption"?: Caption;
   "contacts"?: ContactsToSend;
   "file"?: FileOfPhone;
+  /** Whether the owner of the channel's account wrote it to the phone or the group, on a phone of their own. The channel then publishes `message.sent_on_phone`. Not for `reaction`, `vote`, `edit` and `delete`. */
+  "from_owner"?: boolean;
   /** The group to send to; by default the channel. */
   "group_id"?: GroupId;
   "latitude"?: Latitude;

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"parley"
 	"parley/internal/parleytest"
 )
 
@@ -23,6 +24,7 @@ func TestSandboxPhones(t *testing.T) {
 	e := parleytest.Start(t)
 	for name, test := range map[string]func(*testing.T, *parleytest.Env){
 		"cursor":        sandboxCursor,
+		"owner":         sandboxOwner,
 		"phones":        sandboxPhones,
 		"bad phones":    sandboxBadPhones,
 		"magic numbers": sandboxMagic,
@@ -351,6 +353,22 @@ func sandboxBehaviours(t *testing.T, e *parleytest.Env) {
 		t.Errorf("a phone that hides its number is %s", id)
 	}
 	wantValue(t, e.Post(sendText, textTo(number)).Expect(http.StatusOK), "data.status", "SENT")
+}
+
+// sandboxOwner checks what the owner of the account writes on a phone of their own.
+func sandboxOwner(t *testing.T, e *parleytest.Env) {
+	const number = "6281700000021"
+	a := e.Post(phones+"/"+number+"/send", `{"type":"text","message":"from my own phone","from_owner":true}`).Expect(http.StatusOK)
+	id := a.Text("data.message_id")
+	e.Eventually("channel has it", func() bool {
+		return e.Get("/api/chat/detail?contact_id="+number+"@c.us").Text("data.0.message_id") == id
+	})
+	page, _, err := besides(t, e).Store.Events(t.Context(), 0, parley.EventFilter{Types: []parley.EventType{parley.MessageSentOnPhone}}, 10)
+	if err != nil || len(page) != 1 || page[0].Message == nil || !page[0].Message.FromMe {
+		t.Errorf("the events are %+v: %v", page, err)
+	}
+	e.Phone(number).Expect("from my own phone")
+	e.Post(phones+"/"+number+"/send", `{"type":"delete","message_id":`+quoted(id)+`,"from_owner":true}`).ExpectFields("from_owner")
 }
 
 // sandboxApart checks that the worlds of two channels are two.

@@ -33,6 +33,9 @@ type event struct {
 	Video  bool                `json:"video,omitempty"`  // of a call
 	Ended  parley.CallEnd      `json:"ended,omitempty"`  // of a call; empty: it begins
 
+	Own bool             `json:"own,omitempty"` // a message of the owner
+	To  parley.ContactID `json:"to,omitempty"`  // whom it went to; empty: to the group
+
 	Kind    parley.Kind      `json:"kind,omitempty"` // the rest of a message or an edit
 	Text    string           `json:"text,omitempty"`
 	Data    []byte           `json:"data,omitempty"`
@@ -65,7 +68,7 @@ const (
 // addEvent stores an event of a phone; nil: of the channel itself. Events of a group have a queue of their own, whose number
 // is the group's row, negative: members must not overtake each other.
 func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
-	e.Hidden = p != nil && p.idAt(math.MaxInt64).IsHidden() && !e.early
+	e.Hidden = p != nil && !e.Own && p.idAt(math.MaxInt64).IsHidden() && !e.early
 	body, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -79,12 +82,25 @@ func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
 	if p != nil {
 		queue, sender = p.id, p.contactID()
 	}
+	if e.Own {
+		sender = ""
+	}
 	if e.Group != 0 {
 		queue = -e.Group
 	}
 	tx.OnCommit(func() { w.schedule(queue, eventWork) })
 	return tx.Do(`INSERT INTO events (seq, phone, sender, body, at) VALUES ($1, $2, $3, $4, $5)`,
 		seq, queue, string(sender), string(body), time.Now().UnixMilli())
+}
+
+// reportOwn reports what the owner wrote to a phone, before the receipts for it.
+func (s *session) reportOwn(ctx context.Context, queue int64, j *job) error {
+	list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanEvent, `SELECT seq, sender, body, at FROM events
+		WHERE phone = $1 AND sender = '' ORDER BY seq`, queue)
+	if err != nil {
+		return fmt.Errorf("read what the owner wrote: %w", err)
+	}
+	return sqldb.Each(list, func(e event) error { return s.reportEvent(ctx, e, j) })
 }
 
 // reportEvents reports the events of a queue. A member of a group that is offline acts when it is online again.
@@ -149,6 +165,9 @@ func (e event) networkEvent() (network.Event, error) {
 			return nil, err
 		}
 		m := network.Message{From: from, Group: group, ID: e.Target, Content: content, ReplyTo: e.ReplyTo, At: e.at}
+		if e.Own {
+			m.Own, m.From = true, e.To
+		}
 		if file := parley.MediaIn(content); file != nil {
 			m.File, err = json.Marshal(fileReference{file.Key})
 		}

@@ -230,12 +230,17 @@ func (w *world) asMember(
 // sendInGroup sends a message of a phone to a group: to the channel and the other members.
 func (w *world) sendInGroup(ctx context.Context, p *phone, m *Message, o Outgoing) error {
 	return w.asMember(ctx, p, o.Group, func(tx *sqldb.Tx, p *phone, row int64, others []*phone) error {
-		if err := checkMay(tx, row, p, `announce`, "In this group only admins may write."); err != nil {
-			return err
+		if !o.Owner { // who owns the group
+			if err := checkMay(tx, row, p, `announce`, "In this group only admins may write."); err != nil {
+				return err
+			}
 		}
 		m.ID.Chat, m.group = o.Group.Chat(), row
 		if err := tx.QueryRow(`SELECT timer FROM groups WHERE id = $1`, []any{row}, &m.Timer); err != nil {
 			return err
+		}
+		if o.Owner {
+			return w.addOwnMessage(tx, m, "", append(others, p)...)
 		}
 		if err := w.addPhoneMessage(tx, p, m); err != nil {
 			return err

@@ -21,6 +21,7 @@ type Outgoing struct {
 	Content parley.Content // a text, image, video, file, voice or location; a file has a key for [Network.OpenFile]
 	ReplyTo string         // the id of a message in the chat, full or bare; empty: no reply
 	Group   parley.GroupID // empty: to the channel
+	Owner   bool           // the owner of the channel's account wrote it, on a phone of their own, to this phone or the group
 	// ID is the message's; empty: a new one. A caller that can lose the response chooses it and looks for it with [Network.Message].
 	ID parley.MessageID
 }
@@ -51,6 +52,9 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 	}
 	m := p.newMessage(o.Content, replyTo)
 	m.ID.ID = cmp.Or(o.ID, m.ID.ID)
+	if o.Owner {
+		m.ID.FromMe, m.Author, m.direction, m.Status = true, "", fromChannel, parley.Sent
+	}
 	if o.Group != "" {
 		return *m, w.sendInGroup(ctx, p, m, o)
 	}
@@ -58,9 +62,35 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
+		if o.Owner {
+			return w.addOwnMessage(tx, m, p.ContactID, p)
+		}
 		return w.addPhoneMessage(tx, p, m)
 	})
 	return *m, err
+}
+
+// addOwnMessage adds a message that the owner wrote to a contact, or to a group if that is empty, to the phones that get it.
+func (w *world) addOwnMessage(tx *sqldb.Tx, m *Message, to parley.ContactID, phones ...*phone) error {
+	data, err := parley.EncodeContent(m.Content)
+	if err != nil {
+		return err
+	}
+	var arrived []delivery
+	for _, p := range phones {
+		if !p.OnNetwork || p.Blocks && m.group == 0 {
+			continue
+		}
+		_, seq, err := w.insertMessage(tx, p, fromChannel, m, "")
+		if err != nil {
+			return err
+		}
+		m.Cursor = cursorAt(seq)
+		arrived = append(arrived, delivery{p, arrival{seq: seq, id: m.ID.ID, group: m.group, voice: m.Kind == parley.KindVoice, at: m.At}})
+	}
+	tx.OnCommit(func() { w.arrived(arrived) })
+	return w.addEvent(tx, phones[0], event{Type: messageEvent, Own: true, To: to, Group: m.group, Target: m.ID.ID, Kind: m.Kind, Text: m.Body,
+		Data: data, ReplyTo: m.ReplyTo})
 }
 
 func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Message {

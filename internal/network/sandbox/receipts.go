@@ -181,8 +181,16 @@ func (s *session) runJob(ctx context.Context, phone int64, j *job, now time.Time
 	var err error
 	if phone < 0 { // a group
 		j.work &= eventWork
-	} else if err = s.readPhone(ctx, phone, j); err == nil && !j.isDone() {
-		again, err = s.reportReceipts(ctx, j, now)
+	} else {
+		if j.work&eventWork != 0 {
+			err = s.reportOwn(ctx, phone, j)
+		}
+		if err == nil {
+			err = s.readPhone(ctx, phone, j)
+		}
+		if err == nil && !j.isDone() {
+			again, err = s.reportReceipts(ctx, j, now)
+		}
 	}
 	if err == nil && j.work&eventWork != 0 {
 		err = s.reportEvents(ctx, phone, j)
