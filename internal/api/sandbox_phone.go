@@ -74,12 +74,12 @@ func optionalGroup(f form.Form) parley.GroupID {
 // changeGroupAsPhone makes a phone leave a group, join it, rename it or set its timer.
 func (s *server) changeGroupAsPhone(ctx context.Context, r *request) (any, error) {
 	group, action := r.Group("group_id"), r.Choice("action", true, "leave", "join", "rename", "disappearing")
-	var name string
-	var timer int
-	switch action {
-	case "rename":
-		name = r.Text("name", 1, 100)
-	case "disappearing":
+	read := r.OptionalText
+	if action == "rename" {
+		read = r.Text
+	}
+	name, timer := read("name", 1, 100), 0
+	if action == "disappearing" || r.Has("seconds") {
 		timer = readTimer(r, "seconds")
 	}
 	err := r.Err()
@@ -103,16 +103,19 @@ type callData struct {
 
 // callAsPhone makes a phone call the channel, or hang up.
 func (s *server) callAsPhone(ctx context.Context, r *request) (any, error) {
-	var id parley.MessageID
-	video := r.Bool("video", false)
-	if r.Choice("action", true, "start", "end") == "end" {
-		id = parley.MessageID(r.Text("id", 1, 100))
+	video, ends, read := r.Bool("video", false), r.Choice("action", true, "start", "end") == "end", r.OptionalText
+	if ends {
+		read = r.Text
 	}
+	id := read("id", 1, 100)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	id, err := s.config.Sandbox.Call(ctx, r.channel.Code, r.number(), id, video)
-	return ok("Done by the phone", callData{id}), err
+	if !ends {
+		id = "" // a new call gets its own
+	}
+	call, err := s.config.Sandbox.Call(ctx, r.channel.Code, r.number(), parley.MessageID(id), video)
+	return ok("Done by the phone", callData{call}), err
 }
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {
