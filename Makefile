@@ -57,6 +57,8 @@ extra: fmt static tidy generated kills postgres race clients browser ## Run what
 UNRACED := -gcflags='modernc.org/sqlite/lib=-race=false' -gcflags='modernc.org/libc/...=-race=false'
 race race-all: export PARLEY_KILLS=2
 race race-all: export PARLEY_MESSAGES=300
+race race-all: export PARLEY_CLOUD_KILLS=2
+race race-all: export PARLEY_CLOUD_MESSAGES=300
 race race-all: export PARLEY_INBOUND=80
 race race-all: export PARLEY_REQUESTS=250
 # Without it every program that ends waits a second.
@@ -82,7 +84,7 @@ race-all: test-deps ## Run the tests of every package under the race detector
 # How long each fuzz target runs.
 FUZZ ?= 30s
 kills: test-deps ## Run the tests that kill the server and the random ones, in full
-	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
+	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_CLOUD_KILLS=10 PARLEY_CLOUD_MESSAGES=1000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
 		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
 
 fuzz: ## Fuzz what strangers can send, for FUZZ each; the compiler instruments everything first, for minutes
@@ -118,7 +120,7 @@ N := $(if $(NIGHT),0,)
 torture soak: export PARLEY_RUNS=$(CURDIR)/docs/runs.tsv
 SUM_RUNS := go test -count=1 -run TestReliabilityPage ./internal/e2e/runs -update
 torture: test-deps postgres-deps ## Kill the server and nodes repeatedly under load, for hours
-	PARLEY_KILLS=120$(N) PARLEY_MESSAGES=30000$(N) PARLEY_INBOUND=10000$(N) PARLEY_OUTAGE=10s go test -count=1 -v -timeout 40h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
+	PARLEY_KILLS=120$(N) PARLEY_MESSAGES=30000$(N) PARLEY_CLOUD_KILLS=100$(N) PARLEY_CLOUD_MESSAGES=20000$(N) PARLEY_INBOUND=10000$(N) PARLEY_OUTAGE=10s go test -count=1 -v -timeout 40h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
 	$(if $(CC_FOUND),PARLEY_RUNS= PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
 	PARLEY_POSTGRES=1 PARLEY_NODE_KILLS=30$(N) PARLEY_NODE_RESTARTS=15$(N) PARLEY_NODE_PAUSES=20$(N) PARLEY_DATABASE_KILLS=5$(N) PARLEY_DATABASE_FAILOVERS=5$(N) PARLEY_NODE_CUTS=10$(N) PARLEY_NODE_PARTITIONS=6$(N) PARLEY_NODE_CLOCK=1 go test -count=1 -v -parallel 1 -timeout 20h ./internal/e2e/cluster
 	$(SUM_RUNS)

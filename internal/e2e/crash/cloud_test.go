@@ -170,12 +170,12 @@ func (w *cloudWorld) judge(total, wrote int) (copies, possible int) {
 // TestKillLoopCloud ends the program with SIGKILL again and again while it sends on the official network. Meta says how often it
 // accepted each message: with its statuses coming, every one once.
 //
-// PARLEY_KILLS and PARLEY_MESSAGES make it longer: see "make kills" and "make torture".
+// PARLEY_CLOUD_KILLS and PARLEY_CLOUD_MESSAGES make it longer: see "make kills" and "make torture".
 func TestKillLoopCloud(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	kills := number(t, "PARLEY_KILLS", 6)
+	kills := number(t, "PARLEY_CLOUD_KILLS", 6)
 	w := startCloud(t, 5)
-	total, wrote := w.run(kills, number(t, "PARLEY_MESSAGES", 600))
+	total, wrote := w.run(kills, number(t, "PARLEY_CLOUD_MESSAGES", 600))
 	reported, possible := w.judge(total, wrote)
 	accepted, doubled := w.meta.Accepted()
 	if accepted != total || doubled != 0 || reported != 0 {
@@ -189,12 +189,12 @@ func TestKillLoopCloud(t *testing.T) {
 // that Meta has is reported.
 func TestKillLoopCloudSilent(t *testing.T) {
 	t.Parallel()
-	kills := max(1, number(t, "PARLEY_KILLS", 6)/3)
+	kills := max(1, number(t, "PARLEY_CLOUD_KILLS", 6)/3)
 	w := startCloud(t, 5)
 	for _, n := range w.numbers {
 		n.SetStatuses(cloudtest.StatusesWithheld)
 	}
-	total, wrote := w.run(kills, number(t, "PARLEY_MESSAGES", 600))
+	total, wrote := w.run(kills, number(t, "PARLEY_CLOUD_MESSAGES", 600))
 	w.await("every message left", func() bool { accepted, doubled := w.meta.Accepted(); return accepted-doubled == total })
 	for i := range w.numbers {
 		w.await("nothing waits", func() bool {
