@@ -25,6 +25,18 @@ type violation struct {
 // that axe knows to be good.
 func (p *tab) accessible() {
 	p.t.Helper()
+	p.obeys(`['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']`)
+}
+
+// visible is accessible for the rules about colours, which are all that a theme changes.
+func (p *tab) visible() {
+	p.t.Helper()
+	p.obeys(`{type: 'rule', values: ['color-contrast', 'link-in-text-block']}`)
+}
+
+// obeys fails the test where the page as it is now breaks one of the given rules.
+func (p *tab) obeys(rules string) {
+	p.t.Helper()
 	if !eval[bool](p, `'axe' in window`) {
 		eval[any](p, axe+"; null")
 	}
@@ -32,8 +44,7 @@ func (p *tab) accessible() {
 	eval[any](p, `Promise.all(document.getAnimations().filter((a) => a.effect?.getComputedTiming().iterations !== Infinity)
 		.map((a) => a.finished.catch(() => {}))).then(() => null)`)
 	found := eval[[]violation](p,
-		`axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', `+
-			`'best-practice']}).then((r) => r.violations)`)
+		`axe.run(document, {resultTypes: ['violations'], runOnly: `+rules+`}).then((r) => r.violations)`)
 	for _, v := range found {
 		var where []string
 		for _, n := range v.Nodes {

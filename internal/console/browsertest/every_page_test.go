@@ -86,7 +86,7 @@ func TestEveryPage(t *testing.T) {
 					if each.name == "pair" || each.name == "account" {
 						p = paired.during(t)
 					}
-					p.try(each.name, strings.ReplaceAll(each.path, "{message}", message))
+					p.try(each.name, screen.theme, strings.ReplaceAll(each.path, "{message}", message))
 					if *screenshots != "" && screen.name == "light" && each.name != "not-found" {
 						p.shoot(filepath.Join(*screenshots, each.name+".png"))
 					}
@@ -206,7 +206,7 @@ func addWeek(t *testing.T, path string) {
 }
 
 // try opens a page and holds it to what is true of all.
-func (p *tab) try(name, path string) {
+func (p *tab) try(name, theme, path string) {
 	p.t.Helper()
 	if name == "not-found" {
 		p.allow("404") // the page itself
@@ -221,7 +221,11 @@ func (p *tab) try(name, path string) {
 		p.state("qr")
 		eval[any](p, `scrollTo(0, innerWidth < 600 ? document.querySelector('.pair').offsetTop - 150 : 0), null`) // what this page is for
 	}
-	p.accessible()
+	if theme == "light" {
+		p.accessible()
+	} else {
+		p.visible()
+	}
 	if wide := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
 		p.t.Errorf("%s is %d px wider than the screen", name, wide)
 	}
