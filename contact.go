@@ -44,7 +44,8 @@ type GroupPatch struct {
 	OnlyAdminsEdit *bool // its name, description and settings
 	OnlyAdminsSend *bool
 	OnlyAdminsAdd  *bool
-	JoinApproval   *bool // an admin must let people in
+	JoinApproval   *bool   // an admin must let people in
+	Picture        *[]byte // a square JPEG
 }
 
 // JoinRequest is somebody who asks to be let into a group.

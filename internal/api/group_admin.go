@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"errors"
 
 	"parley"
+	"parley/internal/media"
 	"parley/internal/network"
 )
 
@@ -59,6 +61,28 @@ func readGroupSettings(r *request) parley.GroupPatch {
 		r.Fail("only_admins_send", "or another setting is required: only_admins_edit, only_admins_add or join_approval, true or false.")
 	}
 	return p
+}
+
+func (s *server) changeGroupPicture(ctx context.Context, r *request) (any, error) {
+	id, image := r.Group("group_id"), readImage(r.Form)
+	session, err := s.groupAdmin(r)
+	if err != nil {
+		return nil, err
+	}
+	drafts, err := s.drafts(ctx, r, r.channel.Code, id.Chat(), []outgoing{image})
+	if err != nil {
+		return nil, err
+	}
+	defer s.discard(context.WithoutCancel(ctx), drafts)
+	icon, err := s.config.Media.Icon(ctx, *parley.MediaIn(drafts[0].Content))
+	if e, ok := errors.AsType[*media.Error](err); ok {
+		err = parley.InvalidField("file", e.Sentence)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = session.ChangeGroup(context.WithoutCancel(ctx), id, parley.GroupPatch{Picture: &icon})
+	return ok("Group changed", groupData{GroupID: id}), unknownGroup(err)
 }
 
 type joinedData struct {

@@ -108,6 +108,7 @@ func messagingRoutes(s *server) []row {
 		{"PUT /api/groups/demote", ofChannel, operator, "group.demote", body, handle(onUsable(s.setAdmins(false)))},
 		{"PUT /api/groups/name", ofChannel, operator, "group.change", body, handle(onUsable(s.changeGroup(readGroupName)))},
 		{"PUT /api/groups/description", ofChannel, operator, "group.change", body, handle(onUsable(s.changeGroup(readDescription)))},
+		{"PUT /api/groups/picture", ofChannel, operator, "group.change", body, handle(onUsable(s.changeGroupPicture))},
 		{"PUT /api/groups/settings", ofChannel, operator, "group.change", body, handle(onUsable(s.changeGroup(readGroupSettings)))},
 		{"POST /api/groups/join", ofChannel, operator, "group.join", body, handle(onUsable(s.joinGroup))},
 		{"GET /api/groups/requests", ofChannel, operator, "", query, handle(onUsable(s.joinRequests))},

@@ -157,6 +157,42 @@ func pictureError(err error) error {
 	return &Error{"The image is damaged or not really an image. Send a JPEG, PNG, WebP or GIF file that opens.", err}
 }
 
+// iconSize is the side of a group's picture in pixels.
+const iconSize = 640
+
+// Icon returns the middle of a stored image as a square JPEG, for a group.
+func (l *Library) Icon(ctx context.Context, m parley.Media) (icon []byte, err error) {
+	f, err := l.Open(ctx, m.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	err = l.work(ctx, l.decoding, func() error {
+		img, _, err := readPicture(ctx, f, m.MIME, maxPixels)
+		if err != nil {
+			return err
+		}
+		b := img.Bounds()
+		side := min(b.Dx(), b.Dy())
+		corner := b.Min.Add(image.Pt((b.Dx()-side)/2, (b.Dy()-side)/2))
+		if whole, ok := img.(interface {
+			SubImage(image.Rectangle) image.Image
+		}); ok {
+			img = whole.SubImage(image.Rectangle{corner, corner.Add(image.Pt(side, side))})
+		}
+		small, err := thumbnail(img, orientation(f, m.MIME), iconSize, iconSize)
+		icon = small.jpeg
+		return err
+	})
+	switch {
+	case errors.Is(err, errCostly):
+		return nil, &Error{"The image is too large to make a picture of it. Send a smaller one.", err}
+	case err != nil:
+		return nil, pictureError(err)
+	}
+	return icon, nil
+}
+
 type small struct {
 	jpeg          []byte
 	width, height int

@@ -185,6 +185,7 @@ func TestEveryOperation(t *testing.T) {
 	do("PUT", "/api/groups/demote", of+`,"participants":["6281234567891@c.us"]}`)
 	do("PUT", "/api/groups/name", of+`,"name":"Family"}`)
 	do("PUT", "/api/groups/description", of+`,"description":"Who cooks"}`)
+	do("PUT", "/api/groups/picture", of+`,"url":"`+files+`/dot.png"}`)
 	do("PUT", "/api/groups/settings", of+`,"join_approval":true}`)
 	do("POST", "/api/groups/remove", of+`,"participants":["6281234567891@c.us"]}`)
 	do("POST", "/api/sandbox/phones/6281234567891/group", of+`,"action":"join"}`)

@@ -864,6 +864,12 @@ class GroupNameRequest(TypedDict):
     name: str
 
 
+class GroupPictureRequest(TypedDict):
+    file: NotRequired[FileToSend]
+    group_id: GroupId
+    url: NotRequired[Address]
+
+
 class GroupRequest(TypedDict):
     name: str
     participants: Members

@@ -1082,6 +1082,14 @@ export type GroupNameRequest = {
   "name": string;
 };
 
+/** `file` or `url` is required. */
+export type GroupPictureRequest = {
+  "file"?: FileToSend;
+  "group_id": GroupId;
+  /** Other spelling of `file.url`. It is not used if there is a `file`. */
+  "url"?: Address;
+};
+
 export type GroupRequest = {
   "name": string;
   "participants": Members;
@@ -2338,6 +2346,7 @@ export interface Operations {
   "POST /api/groups/leave": { input: { body: LeaveRequest }; answer: LeftAnswer };
   "PUT /api/groups/name": { input: { body: GroupNameRequest }; answer: LeftAnswer };
   "GET /api/groups/participants": { input: { query: { "group_id": GroupId } }; answer: ParticipantsAnswer };
+  "PUT /api/groups/picture": { input: { body: GroupPictureRequest }; answer: LeftAnswer };
   "PUT /api/groups/promote": { input: { body: MembersRequest }; answer: MembersAnswer };
   "POST /api/groups/remove": { input: { body: MembersRequest }; answer: MembersAnswer };
   "GET /api/groups/requests": { input: { query: { "group_id": GroupId } }; answer: JoinRequestsAnswer };

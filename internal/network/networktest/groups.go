@@ -1,9 +1,12 @@
 package networktest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/jpeg"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -283,6 +286,9 @@ func testGroupAdmin(t *fixture) {
 	}
 	isAdmin(false)
 
+	var icon bytes.Buffer
+	t.must(jpeg.Encode(&icon, image.NewGray(image.Rect(0, 0, 640, 640)), nil))
+	jpegIcon := icon.Bytes()
 	read := func() parley.Group {
 		t.Helper()
 		all, _, err := t.groups.Groups(ctx, parley.Page{Limit: 100})
@@ -297,7 +303,7 @@ func testGroupAdmin(t *fixture) {
 			t.Errorf("the group is %+v", g)
 		}
 	}
-	t.must(t.admin.ChangeGroup(ctx, made.ID, parley.GroupPatch{Description: new("")}))
+	t.must(t.admin.ChangeGroup(ctx, made.ID, parley.GroupPatch{Description: new(""), Picture: &jpegIcon}))
 	if g := read(); g.Description != "" || g.Name != "it is false" {
 		t.Errorf("the group is %+v", g)
 	}

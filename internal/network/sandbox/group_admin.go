@@ -54,6 +54,7 @@ func (s *session) eachMember(ctx context.Context, id parley.GroupID, members []p
 	return errs, err
 }
 
+// ChangeGroup changes a group. Simulated phones show no pictures.
 func (s *session) ChangeGroup(ctx context.Context, id parley.GroupID, c parley.GroupPatch) error {
 	return s.changeGroup(ctx, id, func(tx *sqldb.Tx, row int64) error {
 		err := tx.Do(`UPDATE groups SET name = coalesce($2, name), description = coalesce($3, description), locked = coalesce($4, locked),

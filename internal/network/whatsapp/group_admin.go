@@ -65,6 +65,11 @@ func (conn *connection) changeGroup(ctx context.Context, group types.JID, change
 			return err
 		}
 	}
+	if change.Picture != nil {
+		if _, err := conn.client.SetGroupPhoto(ctx, group, *change.Picture); err != nil {
+			return err
+		}
+	}
 	for _, flag := range []struct {
 		value *bool
 		set   func(context.Context, types.JID, bool) error

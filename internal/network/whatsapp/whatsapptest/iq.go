@@ -1,6 +1,7 @@
 package whatsapptest
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -73,6 +74,16 @@ func (s *Server) respond(c *conn, d *device, q *node) {
 		s.appState(c, d, q)
 	case "w:profile:picture get picture":
 		s.picture(c, q, &child)
+	case "w:profile:picture set picture":
+		if s.groups[jid(q, "target").User] == nil {
+			c.replyError(q, 404, "item-not-found")
+			return
+		}
+		if data, ok := child.Content.([]byte); !ok || http.DetectContentType(data) != "image/jpeg" {
+			c.replyError(q, 406, "not-acceptable")
+			return
+		}
+		c.reply(q, n("picture", attrs{"id": "2"}))
 	case "blocklist get ":
 		c.reply(q, blocklist(d.owner))
 	case "blocklist set item":
