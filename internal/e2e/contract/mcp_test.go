@@ -103,9 +103,9 @@ func TestMCPSeesEverything(t *testing.T) {
 	phone := e.PhoneFor(token, number)
 	phone.Sends(`{"type":"location","latitude":"-6.2","longitude":"106.8","title":"Monas","address":"Jakarta"}`)
 	phone.Sends(`{"type":"image","file":{"url":"data:image/png;base64,` + onePixel + `"},"caption":"lihat"}`)
+	phone.Received("lihat")
 	e.Post("/api/send-message/polling", `{"contact_id":"`+number+`@c.us","title":"Kapan?","options":["Senin","Selasa"],"limit":1}`, as).
 		Expect(http.StatusOK)
-	phone.Received("lihat")
 	for name, token := range map[string]string{"channel": token, "admin": e.Admin} {
 		t.Run(name, func(t *testing.T) {
 			s := connectMCP(t, e, token)
