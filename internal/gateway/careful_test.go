@@ -31,7 +31,7 @@ func TestCarefulChannel(t *testing.T) {
 		b.set(func(s *parley.ChannelSettings) {
 			s.Careful, s.TTL = &parley.Careful{FirstContacts: 3}, parley.Duration(60*time.Hour)
 		})
-		time.Sleep(time.Until(time.Now().UTC().Truncate(24 * time.Hour).Add(36 * time.Hour))) // noon
+		time.Sleep(time.Until(time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour))) // noon
 		var all []parley.Message
 		for i := range 8 {
 			all = append(all, b.accept(stranger(i), "hello"))
@@ -74,7 +74,7 @@ func TestCarefulExemptions(t *testing.T) {
 		b.set(func(s *parley.ChannelSettings) {
 			s.Careful, s.TTL = &parley.Careful{Messages: 2}, parley.Duration(time.Hour)
 		})
-		time.Sleep(time.Until(time.Now().UTC().Truncate(24 * time.Hour).Add(36 * time.Hour)))
+		time.Sleep(time.Until(time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)))
 		b.give(network.Message{From: budi, ID: "B1", Content: parley.Text{Body: "Hi"}, At: time.Now()})
 		want := func(why string, to parley.ContactID, priority parley.Priority, status parley.Status) parley.Message {
 			t.Helper()
@@ -122,7 +122,7 @@ func TestCarefulNightAndTyping(t *testing.T) {
 		b.set(func(s *parley.ChannelSettings) {
 			s.Careful = &parley.Careful{Night: &parley.Night{From: "22:00", To: "06:00"}, Typing: true}
 		})
-		time.Sleep(time.Until(time.Now().UTC().Truncate(24 * time.Hour).Add(47 * time.Hour))) // 23:00
+		time.Sleep(time.Until(time.Now().UTC().Truncate(24 * time.Hour).Add(23 * time.Hour))) // 23:00
 		m := b.accept(ayu, "good morning")
 		time.Sleep(6*time.Hour + 59*time.Minute)
 		if now := b.load(m); now.Status != parley.Pending {
