@@ -19,8 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"parley"
 	"parley/internal/app"
 	"parley/internal/e2e/runs"
+	"parley/internal/store"
 )
 
 // TestKillLoop ends the server with SIGKILL again and again while clients send, and then asks the
@@ -35,12 +37,7 @@ func TestKillLoop(t *testing.T) {
 	record := runs.Begin(t)
 	s := startServer(t)
 	s.record = record
-	for i := 1; i < channels; i++ {
-		s.command(t, "channel", "create", fmt.Sprint("c", i))
-	}
-	for i := 1; i < channels; i++ {
-		s.awaitChannel(t, fmt.Sprint("c", i))
-	}
+	s.addChannels(t, channels)
 
 	var acked atomic.Int64
 	reached := make(chan struct{}, 1) // tells the killer to look at acked
@@ -234,6 +231,29 @@ func (s *testServer) whenUp() <-chan struct{} {
 	return s.up
 }
 
+// eachEvent reads the event log after a place, beside the server.
+func (s *testServer) eachEvent(t *testing.T, after int64, filter parley.EventFilter, do func(parley.Event)) {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(s.data, "parley.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for {
+		events, reached, err := db.Events(t.Context(), after, filter, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reached == after {
+			return
+		}
+		after = reached
+		for _, e := range events {
+			do(e)
+		}
+	}
+}
+
 // command runs another command of the program on the same data.
 func (s *testServer) command(t *testing.T, args ...string) []byte {
 	t.Helper()
@@ -242,6 +262,17 @@ func (s *testServer) command(t *testing.T, args ...string) []byte {
 		t.Fatalf("parley %s: %v\n%s\n%s", strings.Join(args, " "), err, out, readFile(t, s.data+".log"))
 	}
 	return out
+}
+
+// addChannels adds channels until there are so many with demo: c1, c2 and so on.
+func (s *testServer) addChannels(t *testing.T, total int) {
+	t.Helper()
+	for i := 1; i < total; i++ {
+		s.command(t, "channel", "create", fmt.Sprint("c", i))
+	}
+	for i := 1; i < total; i++ {
+		s.awaitChannel(t, fmt.Sprint("c", i))
+	}
 }
 
 // awaitChannel waits until the server has noticed a channel that another process made.

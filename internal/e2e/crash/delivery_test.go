@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"parley"
 	"parley/internal/e2e/runs"
-	"parley/internal/store"
 )
 
 // TestKillLoopDelivery ends the server with SIGKILL again and again between the moment at which
@@ -180,26 +178,6 @@ func (r *deliveryRun) usesLink(client, n int) bool {
 	return r.insist(r.t, "/api/sandbox/phones/"+phone+"/open", "demo", string(open), fmt.Sprintf("tap-%d-%d", client, n)) != nil
 }
 
-// readLog reads the event log from where the run began, beside the server.
-func (r *deliveryRun) readLog() (log []parley.Event) {
-	r.t.Helper()
-	db, err := store.Open(r.t.Context(), filepath.Join(r.data, "parley.db"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer db.Close()
-	for at := r.stream.began; ; {
-		events, reached, err := db.Events(r.t.Context(), at, parley.EventFilter{}, 1000)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if reached == at {
-			return log
-		}
-		log, at = append(log, events...), reached
-	}
-}
-
 // awaitTold waits until nothing more happens and the webhook, the callbacks and the stream know of all
 // that is in the log, or until it is clear that they will not.
 func (r *deliveryRun) awaitTold() []parley.Event {
@@ -207,7 +185,8 @@ func (r *deliveryRun) awaitTold() []parley.Event {
 	before := -1
 	deadline := time.After(waitLimit)
 	for tick := time.Tick(100 * time.Millisecond); ; {
-		log := r.readLog()
+		var log []parley.Event
+		r.eachEvent(r.t, r.stream.began, parley.EventFilter{}, func(e parley.Event) { log = append(log, e) })
 		hook, links, stream := r.missing(log)
 		if len(log) == before && len(hook)+len(links)+stream == 0 {
 			return log

@@ -115,19 +115,25 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.fuse.pass(reported)
 }
 
+// heardEvent is what a webhook reads of an event.
+type heardEvent struct {
+	ID      parley.EventID
+	Seq     int64
+	Channel string
+	Data    struct {
+		ContactID string `json:"contact_id"`
+	}
+}
+
+// chat is within what events come in order.
+func (e heardEvent) chat() string { return e.Channel + " " + e.Data.ContactID }
+
 // hear records what the webhook receives. The first time, it must come after all others of its chat that
 // came before it in the log; later, it must be the same.
 func (l *listener) hear(id parley.EventID, body []byte) {
-	var event struct {
-		ID      parley.EventID
-		Seq     int64
-		Channel string
-		Data    struct {
-			ContactID string `json:"contact_id"`
-		}
-	}
+	var event heardEvent
 	err := json.Unmarshal(body, &event)
-	chat := event.Channel + " " + event.Data.ContactID
+	chat := event.chat()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls++

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 
 	"parley"
 	"parley/internal/e2e/runs"
-	"parley/internal/store"
 )
 
 // TestSoak sends at a steady rate while a webhook and a stream listen, phones write, files are uploaded and sent, messages and
@@ -36,12 +34,7 @@ func TestSoak(t *testing.T) {
 	record := runs.Begin(t)
 	s := startServer(t)
 	s.record = record
-	for i := 1; i < channels; i++ {
-		s.command(t, "channel", "create", fmt.Sprint("c", i))
-	}
-	for i := 1; i < channels; i++ {
-		s.awaitChannel(t, fmt.Sprint("c", i))
-	}
+	s.addChannels(t, channels)
 	r := &soakRun{testServer: s, t: t, end: time.Now().Add(long)}
 	hook := httptest.NewServer(http.HandlerFunc(r.hear))
 	t.Cleanup(hook.Close)
@@ -137,17 +130,11 @@ func (r *soakRun) goesOn() bool { return time.Now().Before(r.end) && !r.t.Failed
 
 // hear is the webhook. Bodies are not stored: there are millions.
 func (r *soakRun) hear(_ http.ResponseWriter, req *http.Request) {
-	var event struct {
-		Seq     int64
-		Channel string
-		Data    struct {
-			ContactID string `json:"contact_id"`
-		}
-	}
+	var event heardEvent
 	if err := json.NewDecoder(req.Body).Decode(&event); err != nil {
 		return // the server repeats it
 	}
-	chat := event.Channel + " " + event.Data.ContactID
+	chat := event.chat()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.hasHeard(event.Seq) {
@@ -181,32 +168,18 @@ func (r *soakRun) skipped() (n int) {
 	for _, id := range r.stream.ids() {
 		streamed[id] = true
 	}
-	db, err := store.Open(r.t.Context(), filepath.Join(r.data, "parley.db"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer db.Close()
-	for at := r.stream.began; ; {
-		events, reached, err := db.Events(r.t.Context(), at, parley.EventFilter{}, 1000)
+	r.eachEvent(r.t, r.stream.began, parley.EventFilter{}, func(e parley.Event) {
+		seq, err := e.ID.Seq()
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if reached == at {
-			return n
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !strings.HasPrefix(string(e.Channel), temporary) && (!r.hasHeard(seq) || !streamed[e.ID]) {
+			n++
 		}
-		at = reached
-		for _, e := range events {
-			seq, err := e.ID.Seq()
-			if err != nil {
-				r.t.Fatal(err)
-			}
-			r.mu.Lock()
-			if !strings.HasPrefix(string(e.Channel), temporary) && (!r.hasHeard(seq) || !streamed[e.ID]) {
-				n++
-			}
-			r.mu.Unlock()
-		}
-	}
+	})
+	return n
 }
 
 func (r *soakRun) phoneWrites(n int) {

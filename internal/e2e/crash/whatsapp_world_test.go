@@ -18,7 +18,6 @@ import (
 
 	"parley"
 	"parley/internal/network/whatsapp/whatsapptest"
-	"parley/internal/store"
 	"parley/internal/wire"
 )
 
@@ -248,26 +247,12 @@ func (w *whatsappWorld) awaitFinal(c whatsappChat) error {
 // program.
 func (w *whatsappWorld) received() map[string][]string {
 	w.t.Helper()
-	db, err := store.Open(w.t.Context(), filepath.Join(w.data, "parley.db"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer db.Close()
 	texts := map[string][]string{}
-	for at := int64(0); ; {
-		events, reached, err := db.Events(w.t.Context(), at, parley.EventFilter{Types: []parley.EventType{parley.MessageReceived}}, 1000)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if reached == at {
-			return texts
-		}
-		for _, e := range events {
-			number := e.Message.Chat.Number()
-			texts[number] = append(texts[number], e.Message.Content.Text())
-		}
-		at = reached
-	}
+	w.eachEvent(w.t, 0, parley.EventFilter{Types: []parley.EventType{parley.MessageReceived}}, func(e parley.Event) {
+		number := e.Message.Chat.Number()
+		texts[number] = append(texts[number], e.Message.Content.Text())
+	})
+	return texts
 }
 
 // judgeSealing asks the network whether everybody could read what was sent to them.
