@@ -20,6 +20,7 @@ import (
 )
 
 func (c *cli) backup() *cobra.Command {
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a backup into one file, while the server runs",
@@ -45,9 +46,12 @@ Files that --media stores outside the data directory are not included either.`,
 				return c.writeBackup(cmd.Context(), c.out, bar)
 			}
 			files := c.filesElsewhere()
-			size, err := app.SaveBackup(args[0], func(w io.Writer) error { return c.writeBackup(cmd.Context(), w, bar) })
+			size, err := app.SaveBackup(args[0], force, func(w io.Writer) error { return c.writeBackup(cmd.Context(), w, bar) })
+			if errors.Is(err, fs.ErrExist) && force {
+				return fail(exitUsage, "%s is not a regular file, so --force does not replace it. Give another name", args[0])
+			}
 			if errors.Is(err, fs.ErrExist) {
-				return fail(exitUsage, "%s already exists. Give another name", args[0])
+				return fail(exitUsage, "%s already exists. Give another name, or pass --force", args[0])
 			}
 			if errors.Is(err, fs.ErrNotExist) {
 				return fail(exitUsage, "folder %s not found", filepath.Dir(args[0]))
@@ -68,6 +72,7 @@ Files that --media stores outside the data directory are not included either.`,
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file, once the backup is complete")
 	settingFlags(cmd.Flags(), keyFiles)
 	return cmd
 }

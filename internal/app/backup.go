@@ -159,9 +159,9 @@ func (b *backup) Write(p []byte) (int, error) {
 }
 
 // SaveBackup writes a backup to a temporary file and renames it when it is complete and on disk. It returns the size. If
-// the path exists, it returns fs.ErrExist.
-func SaveBackup(path string, write func(io.Writer) error) (int64, error) {
-	if _, err := os.Stat(path); err == nil {
+// the path exists, it returns fs.ErrExist, unless it is a file and may be replaced.
+func SaveBackup(path string, replace bool, write func(io.Writer) error) (int64, error) {
+	if info, err := os.Lstat(path); err == nil && !(replace && info.Mode().IsRegular()) {
 		return 0, &os.PathError{Op: "write the backup", Path: path, Err: os.ErrExist}
 	}
 	folder := filepath.Dir(path)
@@ -209,7 +209,7 @@ func (s *server) backup(ctx context.Context) (api.Backup, error) {
 	now := time.Now().UTC()
 	b := api.Backup{Path: filepath.Join(folder, fmt.Sprintf(backupName, now.Format(backupStamp))), At: now}
 	var err error
-	b.Bytes, err = SaveBackup(b.Path, func(w io.Writer) error { return s.writeBackup(ctx, w) })
+	b.Bytes, err = SaveBackup(b.Path, false, func(w io.Writer) error { return s.writeBackup(ctx, w) })
 	if err == nil {
 		s.pruneBackups()
 	}

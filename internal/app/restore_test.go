@@ -220,7 +220,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer data.Close()
-	if _, err := SaveBackup(filepath.Join(dir.Backups(), "b.tar"), func(w io.Writer) error {
+	if _, err := SaveBackup(filepath.Join(dir.Backups(), "b.tar"), false, func(w io.Writer) error {
 		return Backup(t.Context(), data, w, func(int64, int64) {})
 	}); err != nil {
 		t.Fatal(err)
