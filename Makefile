@@ -113,8 +113,9 @@ browser: test-deps browser-deps ## Run the tests of the console in a browser
 screenshots: test-deps browser-deps ## Regenerate the console screenshots in docs/img
 	cd $(BROWSER) && go test -count=1 -run '^TestEveryPage$$' -screenshots $(CURDIR)/docs/img .
 
-bench: build postgres-deps ## Measure performance, as ratios of one run
+bench: build postgres-deps browser-deps ## Measure performance, as ratios of one run
 	go run ./internal/bench
+	cd $(BROWSER) && go test -count=1 -v -run '^TestTyping$$' -typing .
 
 # NIGHT=1 does ten times as much.
 N := $(if $(NIGHT),0,)

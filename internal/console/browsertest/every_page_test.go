@@ -112,15 +112,22 @@ func (c *console) on(s screen) *tab {
 // past is a change that gives the demo channel a week behind it, as one has that was not made for a test.
 func past(t *testing.T) func(*app.Config) {
 	return func(config *app.Config) {
+		before(t, addPast)(config)
+		addWeek(t, config.DataDir.Database())
+	}
+}
+
+// before is a change that adds the demo channel and what it has before the gateway starts.
+func before(t *testing.T, add func(ctx context.Context, tx *store.Tx) error) func(*app.Config) {
+	return func(config *app.Config) {
 		c := &console{Env: &parleytest.Env{Data: config.DataDir}, t: t}
 		c.store(func(ctx context.Context, data *app.Data) error {
 			demo := parley.Channel{Code: app.DemoChannel, Name: "Demo", Network: parley.Sandbox}
-			if err := app.AddChannel(ctx, data.Store, demo); err != nil { // its events need it
+			if err := app.AddChannel(ctx, data.Store, demo); err != nil {
 				return err
 			}
-			return data.Store.Tx(ctx, func(tx *store.Tx) error { return addPast(ctx, tx) })
+			return data.Store.Tx(ctx, func(tx *store.Tx) error { return add(ctx, tx) })
 		})
-		addWeek(t, config.DataDir.Database())
 	}
 }
 

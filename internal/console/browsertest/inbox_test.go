@@ -1,13 +1,18 @@
 package browsertest
 
 import (
+	"context"
+	"flag"
 	"fmt"
-	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp/kb"
 
 	"parley"
+	"parley/internal/app"
+	"parley/internal/store"
 )
 
 // TestDraftsSurvive: what was written and what it answers stays with its chat, through other chats, a reload and Escape.
@@ -61,24 +66,34 @@ func TestDraftsSurvive(t *testing.T) {
 	p.until("nothing is left for the next one", `location.pathname.endsWith('/login') && !JSON.stringify(sessionStorage).includes('secret')`)
 }
 
+// longChat is a change that gives Ayu a chat of 5,000 messages: LINE1 says "Line 1.", and so on.
+func longChat(t *testing.T) func(*app.Config) {
+	return before(t, func(ctx context.Context, tx *store.Tx) error {
+		for i := range 5000 {
+			m := parley.Message{Channel: app.DemoChannel, Chat: parley.NewContactID(ayu), ID: parley.MessageID(fmt.Sprint("LINE", i+1)),
+				FromMe: i%2 == 0, Content: parley.Text{Body: fmt.Sprintf("Line %d.", i+1)}, Status: parley.Delivered,
+				CreatedAt: time.Now().Add(time.Duration(i-5000) * time.Minute)}
+			if err := tx.AddMessage(ctx, &m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // TestLongConversation: the page around a long chat does not scroll, and only a part of the chat is drawn, which follows the reader.
 func TestLongConversation(t *testing.T) {
 	t.Parallel()
-	c := start(t)
-	var ids []string
-	for i := range 330 {
-		answer := c.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"%s@c.us","message":"Line %d."}`, ayu, i+1)).Expect(http.StatusOK)
-		ids = append(ids, answer.Text("data.id"))
-	}
+	c := start(t, longChat(t))
 	p := c.open("/conversations/demo/" + ayu + "@c.us")
-	p.said("Line 330.")
+	p.said("Line 5000.")
 	const still = `document.documentElement.scrollHeight <= innerHeight && scrollY === 0`
 	const lines = `[...document.querySelectorAll('.thread .bubble .body')].map((one) => one.innerText)`
 	p.until("the page does not scroll", still)
 	const scroll = `(document.querySelector('[role=log]').scrollTop = %s, window.drawn = Math.max(window.drawn || 0, ` + lines + `.length), ` +
 		lines + `.includes(%s))`
-	p.until("scrolling up shows the beginning", fmt.Sprintf(scroll, "0", "'Line 1.'"))
-	if eval[bool](p, lines+`.includes('Line 330.')`) {
+	p.until("scrolling up shows what was before", fmt.Sprintf(scroll, "0", "'Line 4660.'"))
+	if eval[bool](p, lines+`.includes('Line 5000.')`) {
 		t.Error("the end is drawn too")
 	}
 	c.Phone(ayu).Types("Are you there?")
@@ -87,14 +102,61 @@ func TestLongConversation(t *testing.T) {
 		t.Errorf("%d messages were drawn at once", n)
 	}
 	p.until("it is without gaps", `(() => { const all = `+lines+`.filter((one) => /^Line/.test(one)).map((one) => parseInt(one.slice(5)));
-		return all.length > 100 && all.every((n, i) => n === all[0] + i) && all.at(-1) === 330; })()`)
+		return all.length > 100 && all.every((n, i) => n === all[0] + i) && all.at(-1) === 5000; })()`)
 	p.until("the page does not scroll", still)
 
-	p.visit("/conversations/demo/" + ayu + "@c.us?message=" + ids[39])
+	p.visit("/conversations/demo/" + ayu + "@c.us?message=LINE40")
 	p.live()
 	p.until("a link shows its message", `(() => { const at = document.querySelector('.bubble.marked')?.getBoundingClientRect();
 		return at && at.top > 100 && at.bottom < innerHeight - 50; })()`)
 	p.until("the page does not scroll", still)
+	p.until("scrolling up shows the beginning", fmt.Sprintf(scroll, "0", "'Line 1.'"))
+	if n := eval[int](p, `window.drawn`); n > 200 {
+		t.Errorf("%d messages were drawn at once", n)
+	}
+}
+
+// typing has TestTyping measure.
+var typing = flag.Bool("typing", false, "measure typing in a long chat: see make bench")
+
+// TestTyping measures how long a typed letter takes until it is painted, in a chat of 5,000 messages of which as many are drawn as
+// ever are, and in an empty one.
+func TestTyping(t *testing.T) {
+	if !*typing {
+		t.Skip("make bench measures it")
+	}
+	c := start(t, longChat(t))
+	p := c.open("/conversations/demo/" + ayu + "@c.us")
+	p.allow("404") // the empty one
+	measure := func(chat string) float64 {
+		p.visit("/conversations/demo/" + chat + "@c.us")
+		p.live()
+		p.rest()
+		p.until("it is drawn as far as it ever is", `document.querySelector('.thread .empty') ||
+			document.querySelectorAll('.thread .bubble').length === 200 || (document.querySelector('[role=log]').scrollTop = 0, false)`)
+		eval[any](p, `(window.took = [], document.querySelector('.thread textarea').focus(), null)`)
+		eval[any](p, `document.activeElement.addEventListener('keydown', ({ timeStamp }) => requestAnimationFrame(() => {
+			const { port1, port2 } = new MessageChannel();
+			port2.onmessage = () => took.push(performance.now() - timeStamp);
+			port1.postMessage(null); // arrives after the frame was painted
+		})), null`)
+		for i := range 100 {
+			p.press("a")
+			p.until("it is painted", fmt.Sprintf(`took.length > %d`, i))
+		}
+		return eval[float64](p, `took.sort((a, b) => a - b)[50]`)
+	}
+	var ratios []float64
+	for range 3 {
+		empty, long := measure(budi), measure(ayu)
+		t.Logf("a letter in a chat of 5,000 messages: %.1f ms, in an empty one: %.1f ms", long, empty)
+		ratios = append(ratios, long/empty)
+	}
+	slices.Sort(ratios)
+	t.Logf("%.2f times as long, at most 1.5", ratios[1])
+	if ratios[1] > 1.5 {
+		t.Error("MISSED")
+	}
 }
 
 // TestSupportBeginsWithConversations: support lands where it works and is not offered what it has no use for.
