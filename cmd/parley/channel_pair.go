@@ -87,10 +87,13 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	case flags.link:
 		return c.pairLink(ctx, cl, code)
 	case ch.Simulated:
-		return c.pairSandbox(ctx, cl, code)
-	}
-	if err := c.setCareful(ctx, cl, ch, flags); err != nil {
-		return err
+		if waits, err := c.pairSandbox(ctx, cl, code); err != nil || !waits {
+			return err
+		}
+	default:
+		if err := c.setCareful(ctx, cl, ch, flags); err != nil {
+			return err
+		}
 	}
 	p := &pairer{cli: c, cl: cl, code: code, flags: flags}
 	if err := p.prepare(); err != nil {
@@ -128,15 +131,18 @@ func (c *cli) setCareful(ctx context.Context, cl *client.Client, ch wire.Channel
 	return err
 }
 
-func (c *cli) pairSandbox(ctx context.Context, cl *client.Client, code string) error {
-	r, err := cl.Post(ctx, client.Path("channels", code, "pair"), nil, nil)
-	if err == nil {
-		err = c.show(printStatus, r)
+// pairSandbox pairs a sandbox channel, which needs nobody. waits: its account asks for a passkey.
+func (c *cli) pairSandbox(ctx context.Context, cl *client.Client, code string) (waits bool, err error) {
+	var ch wire.Channel
+	r, err := cl.Post(ctx, client.Path("channels", code, "pair"), nil, &ch)
+	if err != nil || ch.Status == parley.ChannelScanQRCode {
+		return err == nil, err
 	}
+	err = c.show(printStatus, r)
 	if err == nil && !c.quiet && !c.json {
 		fmt.Fprintf(c.err, "%s is a sandbox channel: it has simulated phones, so there is nothing to pair\n", code)
 	}
-	return err
+	return false, err
 }
 
 // pairLinkData is a link with which somebody else can pair a channel.

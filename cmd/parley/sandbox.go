@@ -94,7 +94,7 @@ type position struct {
 // faultVerbs change how a sandbox channel behaves.
 func faultVerbs() []verb {
 	faults := []string{"refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit", "unknown", "window_closed",
-		"template_paused", "held_back"}
+		"template_paused", "held_back", "passkey"}
 	return []verb{{
 		use: "fault " + strings.Join(faults, "|"), short: "Make the next sends fail",
 		example: `  parley sandbox fault refuse --to 6281234567890 --reason blocked
@@ -104,6 +104,7 @@ func faultVerbs() []verb {
 			textFlag("to", "only sends to this number").by(readNumber),
 			textFlag("type", "only messages of this type"),
 			textFlag("reason", "the reason, for refuse"),
+			intFlag("seconds", 86400, "how long the account is restricted, for reachout_limit; 0: the network does not say"),
 		},
 		args: wantArgs("FAULT"), words: faults, arg: "fault", call: "POST /api/sandbox/faults", says: true, print: onlyJSON,
 	}, {

@@ -161,6 +161,8 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, toArrived), Meta: cursorData{page.Cursor}}, nil
 }
 
+const maxRestriction = 366 * 24 * 60 * 60 // s
+
 // faultKinds are the faults, faultyKinds what they can affect.
 var (
 	faultKinds  = mapped(sandbox.FaultKinds, func(k sandbox.FaultKind) string { return string(k) })
@@ -173,6 +175,8 @@ func (s *server) addFault(ctx context.Context, r *request) (any, error) {
 		Times:  int(r.Whole("times", 1, 1, 1000)),
 		To:     optionalNumber(r.Form, "to"),
 		Reason: r.OptionalText("reason", 1, 200),
+
+		Seconds: given(r, "seconds", func() int { return int(r.Whole("seconds", 0, 0, maxRestriction)) }),
 	}
 	if r.Has("type") {
 		fault.Kind = parley.Kind(r.Choice("type", true, faultyKinds...))
@@ -190,12 +194,14 @@ type waitingFault struct {
 	To     *string           `json:"to"`
 	Type   *string           `json:"type"`
 	Reason *string           `json:"reason"`
+	// Seconds is how long a restriction lasts; null: the default, or it is another fault.
+	Seconds *int `json:"seconds"`
 }
 
 func (s *server) listFaults(ctx context.Context, r *request) (any, error) {
 	faults, err := s.config.Sandbox.Faults(ctx, r.channel.Code)
 	return ok("OK", mapped(faults, func(f sandbox.Fault) waitingFault {
-		return waitingFault{f.Fault, f.Times, textOrNil(f.To), textOrNil(f.Kind), textOrNil(f.Reason)}
+		return waitingFault{f.Fault, f.Times, textOrNil(f.To), textOrNil(f.Kind), textOrNil(f.Reason), f.Seconds}
 	})), err
 }
 

@@ -31,12 +31,16 @@ var (
 
 func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 	kind := r.Choice("type", true, phoneKinds...)
-	if r.Bool("from_owner", false) && slices.Contains(phoneActs, kind) {
+	acts, owner := slices.Contains(phoneActs, kind), r.Bool("from_owner", false)
+	if owner && acts {
 		r.Fail("from_owner", "must be false: only the messages of the owner can be simulated.")
+	}
+	if reason := readUnreadable(r); reason != "" && (owner || acts) {
+		r.Fail("unreadable", "must be left out: only the messages of the phone can be unreadable.")
 	}
 	var p outgoing
 	switch read, known := readers[parley.Kind(kind)]; {
-	case slices.Contains(phoneActs, kind):
+	case acts:
 		return s.actAsPhone(ctx, r, kind)
 	case parley.Kind(kind).IsMedia() && r.IsObject("file"):
 		if file, _ := r.Object("file", false); file.Has("data") {
@@ -62,6 +66,14 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	return s.say(ctx, r, sandbox.Outgoing{Content: drafts[0].Content, ReplyTo: string(p.replyTo), Group: group})
+}
+
+// readUnreadable returns why the channel cannot read a message of a phone; empty: it can.
+func readUnreadable(r *request) parley.UnreadableReason {
+	if !r.Has("unreadable") {
+		return ""
+	}
+	return parley.UnreadableReason(r.Choice("unreadable", true, string(parley.Undecryptable), string(parley.ViewOnce)))
 }
 
 func optionalGroup(f form.Form) parley.GroupID {
@@ -120,6 +132,7 @@ func (s *server) callAsPhone(ctx context.Context, r *request) (any, error) {
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {
 	what.ID, what.Owner = r.phoneMessage, r.Bool("from_owner", false)
+	what.Unreadable = readUnreadable(r)
 	if file := parley.MediaIn(what.Content); file != nil {
 		if err := s.holdFile(ctx, r.channel.Code, *file); err != nil {
 			s.removeFile(ctx, *file)

@@ -113,7 +113,7 @@ func newAccount(g *Gateway, c parley.Channel, mayBeQueued bool) *account {
 		Pace:             a.pace,
 		OnDone:           a.messageDone,
 		Check:            a.mayLeave,
-		OnRestricted:     func(until time.Time) { a.storeRestriction(true, until) },
+		OnRestricted:     a.refusedFirst,
 		RemoveFile:       func(m parley.Media) { g.RemoveFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,
 		EncryptForResend: a.encryptForResend,

@@ -113,6 +113,14 @@ func (a *account) endOfTry(m *parley.Message) {
 	}
 }
 
+// refusedFirst notes that the network refused a first message. Its time is by the real clock, which the channel's can be ahead of.
+func (a *account) refusedFirst(until time.Time) {
+	if !until.IsZero() {
+		until = until.Add(time.Duration(a.snapshot().Settings.ClockAhead))
+	}
+	a.storeRestriction(true, until)
+}
+
 func (a *account) storeRestriction(active bool, until time.Time) {
 	if err := a.restrict(context.Background(), active, until); err != nil && a.retired.Load() == nil {
 		a.g.config.Log.Error("store a restriction of an account", "channel", a.code, "error", err)

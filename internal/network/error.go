@@ -86,6 +86,10 @@ var ErrImpossibleNumber = Refuse(parley.NotOnNetwork,
 // ErrNotInGroup is returned for a message to a group that the account is not in.
 var ErrNotInGroup = Refuse(parley.Refused, "This channel is not in that group.")
 
+// ErrNoPasskey is returned for a response of a passkey that no pairing waits for.
+var ErrNoPasskey = parley.Errorf(parley.BadRequest,
+	"No pairing of this channel waits for a passkey. Start a pairing, and answer when it asks.")
+
 // ErrHeldBack is returned for a message that was not sent because an earlier one of its chat, in the same call, failed.
 var ErrHeldBack = &Error{Class: Disconnected, Cause: errors.New("held back behind an earlier message")}
 

@@ -686,16 +686,18 @@ class EventsAnswer(TypedDict):
 
 
 class FaultRequest(TypedDict):
-    fault: Literal["refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit", "unknown", "window_closed", "template_paused", "held_back"]
+    fault: Literal["refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit", "unknown", "window_closed", "template_paused", "held_back", "passkey"]
     reason: NotRequired[str]
+    seconds: NotRequired[int]
     times: NotRequired[int]
     to: NotRequired[AnyPhoneNumber]
     type: NotRequired[Literal["text", "image", "video", "file", "voice", "sticker", "location", "poll", "contact", "template", "reaction", "edit", "seen", "delete", "star", "archive", "read", "disappearing"]]
 
 
 class FaultsAnswerDataItem(TypedDict):
-    fault: Literal["refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit", "unknown", "window_closed", "template_paused", "held_back"]
+    fault: Literal["refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit", "unknown", "window_closed", "template_paused", "held_back", "passkey"]
     reason: Optional[str]
+    seconds: Optional[int]
     times: int
     to: Optional[str]
     type: Optional[str]
@@ -1577,6 +1579,7 @@ class PhoneSendRequest(TypedDict):
     reply_to: NotRequired[ReplyTo]
     title: NotRequired[str]
     type: Literal["text", "image", "voice", "video", "file", "sticker", "location", "contact", "reaction", "vote", "edit", "delete"]
+    unreadable: NotRequired[Literal["undecryptable", "view_once"]]
     videoUrl: NotRequired[Address]
 
 

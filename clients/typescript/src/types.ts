@@ -861,11 +861,13 @@ export type EventsAnswer = {
 };
 
 export type FaultRequest = {
-  /** | Value | What happens | |---|---| | `refuse` | The network refuses the send, for `reason`. | | `late` | The confirmation comes late. | | `twice` | The message reaches the phone twice. | | `drop_socket` | The connection breaks before the confirmation. | | `log_out` | The account removes this device. | | `reachout_limit` | The network refuses messages to someone who has never written to the channel. | | `unknown` | The message arrives and the response is lost. Unless a receipt comes within 10 seconds, it is sent again. | | `window_closed` | Refused with `outside_window`. | | `template_paused` | Refused with `template`. | | `held_back` | Refused with `held_back`. | */
-  "fault": "refuse" | "late" | "twice" | "drop_socket" | "log_out" | "reachout_limit" | "unknown" | "window_closed" | "template_paused" | "held_back";
+  /** | Value | What happens | |---|---| | `refuse` | The network refuses the send, for `reason`. | | `late` | The confirmation comes late. | | `twice` | The message reaches the phone twice. | | `drop_socket` | The connection breaks before the confirmation. | | `log_out` | The account removes this device. | | `reachout_limit` | The network refuses the send, and until `seconds` have passed first messages to other contacts wait with the reason `restricted`. | | `unknown` | The message arrives and the response is lost. Unless a receipt comes within 10 seconds, it is sent again. | | `window_closed` | Refused with `outside_window`. | | `template_paused` | Refused with `template`. | | `held_back` | Refused with `held_back`. | | `passkey` | The next pairing of the logged out channel asks for a passkey, as WhatsApp can. | */
+  "fault": "refuse" | "late" | "twice" | "drop_socket" | "log_out" | "reachout_limit" | "unknown" | "window_closed" | "template_paused" | "held_back" | "passkey";
   /** The sentence with which the network refuses, for `refuse`. */
   "reason"?: string;
-  /** For how many sends. The default is 1. */
+  /** How long the account is restricted (`reachout_limit`); 0 if the network does not say until when. The default is a day. */
+  "seconds"?: number;
+  /** For how many sends, or pairings (`passkey`). The default is 1. */
   "times"?: number;
   /** Only sends to this number. */
   "to"?: AnyPhoneNumber;
@@ -875,9 +877,11 @@ export type FaultRequest = {
 
 export type FaultsAnswer = {
   "data": Array<{
-    "fault": "refuse" | "late" | "twice" | "drop_socket" | "log_out" | "reachout_limit" | "unknown" | "window_closed" | "template_paused" | "held_back";
+    "fault": "refuse" | "late" | "twice" | "drop_socket" | "log_out" | "reachout_limit" | "unknown" | "window_closed" | "template_paused" | "held_back" | "passkey";
     /** What a refusal says. */
     "reason": string | null;
+    /** How long the account is restricted; null by default. */
+    "seconds": number | null;
     /** How many more sends it affects. */
     "times": number;
     /** Only sends to this number. */
@@ -1932,6 +1936,8 @@ export type PhoneSendRequest = {
   /** The name of the place (`location`). */
   "title"?: string;
   "type": "text" | "image" | "voice" | "video" | "file" | "sticker" | "location" | "contact" | "reaction" | "vote" | "edit" | "delete";
+  /** The channel cannot read this message, and publishes `message.unreadable` with this reason. After `undecryptable` the phone sends it again at once, under the same id; a `view_once` message never comes. Not together with `from_owner`, and not for `reaction`, `vote`, `edit` and `delete`. */
+  "unreadable"?: "undecryptable" | "view_once";
   "videoUrl"?: Address;
 };
 

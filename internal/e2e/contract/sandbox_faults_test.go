@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,6 +27,8 @@ func TestSandboxFaults(t *testing.T) {
 		"drop socket":    faultDropSocket,
 		"log out":        faultLogOut,
 		"reachout limit": faultReachout,
+		"restrictions":   faultRestrictions,
+		"passkey":        faultPasskey,
 		"unknown":        faultUnknown,
 		"official":       faultOfficial,
 		"window":         sandboxWindow,
@@ -285,6 +288,81 @@ func faultReachout(t *testing.T, e *parleytest.Env) {
 	}
 }
 
+// faultRestrictions restricts accounts for a chosen time, also after their clock was moved, and without a known end.
+func faultRestrictions(t *testing.T, e *parleytest.Env) {
+	as := parleytest.As(e.CreateChannel("lengths"))
+	waiting := func() (string, *parleytest.Response) {
+		a := e.Post(sendText, textTo("6281900000021"), as, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+		return a.Text("data.message_id"), e.Get("/api/messages/"+a.Text("data.message_id"), as).Expect(http.StatusOK)
+	}
+	e.Post("/api/sandbox/clock", `{"advance":7200}`, as).Expect(http.StatusOK)
+	order(e, `{"fault":"reachout_limit","seconds":600}`, as)
+	wantValue(t, e.Get(faults, as).Expect(http.StatusOK), "data.0.seconds", 600.0)
+	if status, code, _ := try(e, "6281900000020", as); status != "FAILED" || code != "restricted" {
+		t.Errorf("the first one is %s %s", status, code)
+	}
+	id, read := waiting()
+	wantValue(t, read, "data.waiting.reason", "restricted")
+	if read.Text("data.waiting.until") == "" {
+		t.Errorf("no end: %s", read.Body)
+	}
+	e.Post("/api/sandbox/clock", `{"advance":601}`, as).Expect(http.StatusOK)
+	e.Eventually("the restriction is over", func() bool { return e.Get("/api/messages/"+id, as).Text("data.status") != "PENDING" })
+	wantValue(t, e.Get("/api/channel/health", as), "data.restricted", nil)
+
+	as = parleytest.As(e.CreateChannel("endless"))
+	order(e, `{"fault":"reachout_limit","seconds":0}`, as)
+	if status, code, message := try(e, "6281900000020", as); status != "FAILED" || code != "restricted" || strings.Contains(message, "until") {
+		t.Errorf("without an end: %s %s %q", status, code, message)
+	}
+	id, read = waiting()
+	wantValue(t, read, "data.waiting.reason", "restricted")
+	wantValue(t, read, "data.waiting.until", nil)
+	wantValue(t, e.Get("/api/channel/health", as), "data.restricted", true)
+	e.Post("/api/sandbox/clock", `{"advance":901}`, as).Expect(http.StatusOK) // one is tried then, and the network takes it
+	e.Eventually("one was tried", func() bool { return e.Get("/api/messages/"+id, as).Text("data.status") != "PENDING" })
+	e.Eventually("it is not restricted", func() bool { return e.Get("/api/channel/health", as).Value("data.restricted") == nil })
+}
+
+// faultPasskey pairs a channel whose account asks for its passkey.
+func faultPasskey(t *testing.T, e *parleytest.Env) {
+	as, admin := parleytest.As(e.CreateChannel("passkey")), parleytest.As(e.Admin)
+	const channel = channels + "/passkey"
+	answer := func(challenge string) string {
+		data := base64.RawURLEncoding.EncodeToString([]byte(`{"type":"webauthn.get","challenge":"` + challenge + `"}`))
+		return `{"assertion":{"id":"a2V5","rawId":"a2V5","type":"public-key","response":{"clientDataJSON":"` + data +
+			`","authenticatorData":"AA","signature":"c2lnbmVk"}}}`
+	}
+	order(e, `{"fault":"passkey"}`, as)
+	if status, _, _ := try(e, "6281900000030", as); status != "SENT" { // it is no fault of a send
+		t.Errorf("a message is %s", status)
+	}
+	e.Post(channel+"/logout", "", admin).Expect(http.StatusOK)
+	for range 2 { // who begins again is asked again
+		wantValue(t, e.Post(channel+"/pair", "", admin).Expect(http.StatusOK), "data.status", "SCAN_QR_CODE")
+	}
+	step := awaitStep(e, "passkey", "passkey")
+	wantKeys(t, step, "data", pairingKeys...)
+	if ends, err := time.Parse(time.RFC3339, step.Text("data.passkey.expires_at")); err != nil || time.Until(ends) > 5*time.Minute {
+		t.Errorf("it may take until %s: %v", ends, err)
+	}
+	challenge := step.Text("data.passkey.request.challenge")
+	e.Post(channel+"/pairing/passkey", `{"confirmed":true}`, admin).ExpectError(http.StatusBadRequest, "waits for a passkey")
+	e.Post(channel+"/pairing/passkey", answer("another"), admin).ExpectError(http.StatusBadRequest, "challenge")
+	e.Post(sendText, textTo("6281900000030"), as).Expect(http.StatusBadRequest)
+	e.Post(channel+"/pairing/passkey", answer(challenge), admin).Expect(http.StatusOK)
+	if code := awaitStep(e, "passkey", "confirm").Text("data.code"); len(code) != 9 {
+		t.Errorf("the code is %q", code)
+	}
+	e.Post(channel+"/pairing/passkey", answer(challenge), admin).Expect(http.StatusBadRequest)
+	e.Post(channel+"/pairing/passkey", `{"confirmed":true}`, admin).Expect(http.StatusOK)
+	awaitStep(e, "passkey", "paired")
+	awaitStatus(e, "passkey", "WORKING")
+	e.Post(channel+"/pairing/passkey", `{"confirmed":true}`, admin).Expect(http.StatusBadRequest)
+	e.Post(channel+"/logout", "", admin).Expect(http.StatusOK) // the fault is used up
+	wantValue(t, e.Post(channel+"/pair", "", admin).Expect(http.StatusOK), "data.status", "WORKING")
+}
+
 func faultBad(t *testing.T, e *parleytest.Env) {
 	for _, c := range []struct {
 		body   string
@@ -296,6 +374,8 @@ func faultBad(t *testing.T, e *parleytest.Env) {
 		{`{"fault":1}`, []string{"fault"}},
 		{`{"fault":"REFUSE"}`, []string{"fault"}},
 		{`{"fault":"refuse","times":0}`, []string{"times"}},
+		{`{"fault":"reachout_limit","seconds":-1}`, []string{"seconds"}},
+		{`{"fault":"reachout_limit","seconds":31622401}`, []string{"seconds"}},
 		{`{"fault":"refuse","times":-1}`, []string{"times"}},
 		{`{"fault":"refuse","times":1001}`, []string{"times"}},
 		{`{"fault":"refuse","times":1.5}`, []string{"times"}},

@@ -33,6 +33,8 @@ type event struct {
 	Video  bool                `json:"video,omitempty"`  // of a call
 	Ended  parley.CallEnd      `json:"ended,omitempty"`  // of a call; empty: it begins
 
+	Reason parley.UnreadableReason `json:"reason,omitempty"` // of a message that cannot be read
+
 	Own bool             `json:"own,omitempty"` // a message of the owner
 	To  parley.ContactID `json:"to,omitempty"`  // whom it went to; empty: to the group
 
@@ -63,6 +65,8 @@ const (
 	voteEvent     eventType = "vote"
 	groupEvent    eventType = "group"
 	callEvent     eventType = "call"
+
+	unreadableEvent eventType = "unreadable"
 )
 
 // addEvent stores an event of a phone; nil: of the channel itself. Events of a group have a queue of their own, whose number
@@ -186,6 +190,8 @@ func (e event) networkEvent() (network.Event, error) {
 		return network.Vote{From: from, Group: group, Poll: e.Target, Options: e.Options, At: e.at}, nil
 	case callEvent:
 		return network.PhoneCall{ID: string(e.Target), From: from, Video: e.Video, Ended: e.Ended, At: e.at}, nil
+	case unreadableEvent:
+		return network.Unreadable{From: from, Group: group, ID: e.Target, Reason: e.Reason, At: e.at}, nil
 	case groupEvent:
 		return network.GroupChange{GroupChange: *e.Change, At: e.at}, nil
 	}

@@ -23,6 +23,7 @@ const (
 	FaultDrop     FaultKind = "drop_socket"    // it arrives, and the connection breaks before the confirmation
 	FaultLogOut   FaultKind = "log_out"        // the account is logged out instead
 	FaultReachout FaultKind = "reachout_limit" // refused: no new contacts for now, as the real network's error 463
+	FaultPasskey  FaultKind = "passkey"        // of a pairing and not of a send: the account asks for its passkey
 
 	// As on the official network.
 	FaultUnknown  FaultKind = "unknown"         // it arrives and the response is lost: sent again, unless a receipt comes first
@@ -32,7 +33,7 @@ const (
 )
 
 var FaultKinds = []FaultKind{FaultRefuse, FaultLate, FaultTwice, FaultDrop, FaultLogOut, FaultReachout, FaultUnknown, FaultWindow,
-	FaultTemplate, FaultHeldBack}
+	FaultTemplate, FaultHeldBack, FaultPasskey}
 
 // Fault applies to the next sends that match it. Operations (a reaction, a deletion and so on) match only if it names their
 // kind.
@@ -42,6 +43,8 @@ type Fault struct {
 	To     string      // a number; empty: any
 	Kind   parley.Kind // empty: every message
 	Reason string      // what a refusal says; empty: a default sentence
+	// Seconds is how long FaultReachout restricts the account; nil: for a day, zero: the network does not say until when.
+	Seconds *int
 
 	id      int64
 	contact parley.ContactID
@@ -76,9 +79,13 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 		}
 		f.contact = parley.NewContactID(f.To)
 	}
+	seconds := -1
+	if f.Seconds != nil {
+		seconds = *f.Seconds
+	}
 	return w.write(ctx, "add fault", func(tx *sqldb.Tx) (err error) {
-		f.id, err = tx.Insert(`INSERT INTO faults (world, fault, times, contact, kind, reason) VALUES ($1, $2, $3, $4, $5, $6)`,
-			w.id.Load(), string(f.Fault), f.Times, string(f.contact), string(f.Kind), f.Reason)
+		f.id, err = tx.Insert(`INSERT INTO faults (world, fault, times, contact, kind, reason, seconds) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			w.id.Load(), string(f.Fault), f.Times, string(f.contact), string(f.Kind), f.Reason, seconds)
 		tx.OnCommit(func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -135,13 +142,18 @@ func (w *world) queuedFaults() []Fault {
 	return slices.Clone(w.faults)
 }
 
-// nextFault returns the first fault that matches, with one send less.
-func (w *world) nextFault(to parley.ContactID, kind parley.Kind) (Fault, bool) {
+// applies reports whether a fault is one of a send.
+func (f *Fault) applies(to parley.ContactID, kind parley.Kind) bool {
+	return f.Fault != FaultPasskey && (f.contact == "" || f.contact == to) && (f.Kind == kind || f.Kind == "" && kind.InHistory())
+}
+
+// nextFault returns the first fault that matches, with one use less.
+func (w *world) nextFault(matches func(*Fault) bool) (Fault, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.faults {
 		f := &w.faults[i]
-		if f.contact != "" && f.contact != to || f.Kind != "" && f.Kind != kind || f.Kind == "" && !kind.InHistory() {
+		if !matches(f) {
 			continue
 		}
 		f.Times--
@@ -166,10 +178,13 @@ func (w *world) saveFault(ctx context.Context, f Fault) error {
 
 func (w *world) loadFaults(c *sqldb.Conn) error {
 	list, err := sqldb.Collect(c, func(row scanner) (f Fault, err error) {
-		err = row.Scan(&f.id, &f.Fault, &f.Times, &f.contact, &f.Kind, &f.Reason)
-		f.To = f.contact.Number()
+		var seconds int
+		err = row.Scan(&f.id, &f.Fault, &f.Times, &f.contact, &f.Kind, &f.Reason, &seconds)
+		if f.To = f.contact.Number(); seconds >= 0 {
+			f.Seconds = &seconds
+		}
 		return f, err
-	}, `SELECT id, fault, times, contact, kind, reason FROM faults WHERE world = $1 ORDER BY id`, w.id.Load())
+	}, `SELECT id, fault, times, contact, kind, reason, seconds FROM faults WHERE world = $1 ORDER BY id`, w.id.Load())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.setFaults(list)
@@ -193,7 +208,7 @@ func (b *burst) sendWithFault(ctx context.Context, i int) {
 		b.sendAgain(ctx, i)
 		return
 	}
-	f, ok := s.world.nextFault(m.Chat, m.Content.Kind())
+	f, ok := s.world.nextFault(func(f *Fault) bool { return f.applies(m.Chat, m.Content.Kind()) })
 	if !ok {
 		b.write(ctx, []int{i}, 1)
 		return
@@ -263,9 +278,7 @@ func (s *session) apply(ctx context.Context, f Fault) error {
 	case FaultRefuse:
 		return network.Refuse(parley.Refused, f.Reason)
 	case FaultReachout:
-		until := time.Now().Add(reachoutFor).UTC().Truncate(time.Second)
-		return network.RefuseUntil(parley.Restricted, fmt.Sprintf(
-			"The network does not let this account write to new contacts until %s (error 463).", until.Format(time.RFC3339)), until)
+		return f.restriction(time.Now())
 	case FaultUnknown:
 		return &network.Error{Class: network.Unknown, Cause: errResponse, RetryAfter: unknownWait}
 	case FaultWindow:
@@ -286,6 +299,19 @@ func (s *session) apply(ctx context.Context, f Fault) error {
 		return s.waitLate(ctx)
 	}
 	return nil
+}
+
+func (f *Fault) restriction(now time.Time) error {
+	length := reachoutFor
+	if f.Seconds != nil {
+		length = time.Duration(*f.Seconds) * time.Second
+	}
+	if length == 0 {
+		return network.Refuse(parley.Restricted, "The network does not let this account write to new contacts now (error 463).")
+	}
+	until := now.Add(length).UTC().Truncate(time.Second)
+	return network.RefuseUntil(parley.Restricted, fmt.Sprintf(
+		"The network does not let this account write to new contacts until %s (error 463).", until.Format(time.RFC3339)), until)
 }
 
 func (s *session) waitLate(ctx context.Context) error {

@@ -36,8 +36,9 @@ type Message struct {
 	Votes     []string  // what the phone chose, if it is a poll
 	Cursor    Cursor    // the position just after it
 
-	direction int64
-	group     int64
+	direction  int64
+	group      int64
+	unreadable parley.UnreadableReason // what the channel hears while it is being sent
 }
 
 // FromPhone reports whether the phone itself wrote it, not another member of the group or the channel.

@@ -22,6 +22,8 @@ type Outgoing struct {
 	ReplyTo string         // the id of a message in the chat, full or bare; empty: no reply
 	Group   parley.GroupID // empty: to the channel
 	Owner   bool           // the owner of the channel's account wrote it, on a phone of their own, to this phone or the group
+	// Unreadable is why the channel cannot read it; empty: it can. An undecryptable one is sent again at once, as real phones do.
+	Unreadable parley.UnreadableReason
 	// ID is the message's; empty: a new one. A caller that can lose the response chooses it and looks for it with [Network.Message].
 	ID parley.MessageID
 }
@@ -51,7 +53,7 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		replyTo = target.ID.ID
 	}
 	m := p.newMessage(o.Content, replyTo)
-	m.ID.ID = cmp.Or(o.ID, m.ID.ID)
+	m.ID.ID, m.unreadable = cmp.Or(o.ID, m.ID.ID), o.Unreadable
 	if o.Owner {
 		m.ID.FromMe, m.Author, m.direction, m.Status = true, "", fromChannel, parley.Sent
 	}
@@ -114,6 +116,12 @@ func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message) error {
 	tx.OnCommit(func() { w.net.purger.grew([]delivery{{phone: p}}) })
 	if p.Blocked && m.group == 0 {
 		return nil
+	}
+	if m.unreadable != "" {
+		err := w.addEvent(tx, p, event{Type: unreadableEvent, Group: m.group, Target: m.ID.ID, Reason: m.unreadable})
+		if err != nil || m.unreadable == parley.ViewOnce {
+			return err
+		}
 	}
 	return w.addEvent(tx, p, event{Type: messageEvent, Group: m.group, Target: m.ID.ID, Kind: m.Kind, Text: m.Body, Data: data,
 		ReplyTo: m.ReplyTo})

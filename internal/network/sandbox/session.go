@@ -20,6 +20,7 @@ import (
 var _ interface {
 	network.Session
 	network.Pairer
+	network.PairByPasskey
 	network.Typist
 	network.Directory
 	network.Groups
@@ -48,8 +49,9 @@ type session struct {
 	mu          sync.Mutex
 	running     bool // run runs: while there is something to do
 	status      parley.ChannelStatus
-	states      []network.State // changes that are not reported yet, in order
+	states      []network.Event // changes and steps of pairing that are not reported yet, in order
 	reconnectAt time.Time       // when a broken connection is restored; zero: it is not broken
+	asked       passkeyRequest  // of a pairing that waits for a person
 }
 
 const loggedOutReason = "The account was logged out of this channel."
@@ -106,6 +108,9 @@ func (s *session) setStatus(status parley.ChannelStatus, reason string) {
 	}
 	s.status = status
 	s.reconnectAt = time.Time{}
+	if status != parley.ChannelScanQRCode {
+		s.asked = passkeyRequest{}
+	}
 	state := network.State{Status: status, Reason: reason}
 	if status == parley.ChannelWorking || status == parley.ChannelReconnecting {
 		state.Phone = network.Phone{Name: s.name, Number: s.world.number}
@@ -129,8 +134,12 @@ func (s *session) connected() error {
 	return network.NotConnected(nil)
 }
 
-// Pair logs the account in again. There is no code to scan: it works at once.
+// Pair logs the account in again. There is no code to scan: it works at once, unless the account asks for its passkey.
 func (s *session) Pair(ctx context.Context) error {
+	if s.world.loggedOut.Load() && s.world.wantsPasskey() {
+		s.askPasskey()
+		return nil
+	}
 	return s.setLoggedOut(ctx, false, parley.ChannelWorking, "")
 }
 
@@ -172,7 +181,7 @@ const (
 // run reports until there is nothing to do: an idle channel costs no goroutine.
 func (s *session) run() {
 	for {
-		reconnectAt, open := s.reportStates()
+		stateAt, open := s.reportStates()
 		if !open {
 			return
 		}
@@ -191,16 +200,16 @@ func (s *session) run() {
 		} else if unsaved {
 			next = earlier(next, s.saveAt)
 		}
-		if next = earlier(next, reconnectAt); next.IsZero() && s.rest() {
+		if next = earlier(next, stateAt); next.IsZero() && s.rest() {
 			return
 		}
 		s.wait(next)
 	}
 }
 
-// reportStates reports the changes of the connection, in order, until the sink accepted all. It returns when to reconnect,
-// zero if it is not broken, and whether the session is still open.
-func (s *session) reportStates() (reconnectAt time.Time, open bool) {
+// reportStates reports the changes of the connection, in order, until the sink accepted all. It returns when there will be
+// another one, zero if that is unknown, and whether the session is still open.
+func (s *session) reportStates() (next time.Time, open bool) {
 	for failures := 0; s.ctx.Err() == nil; {
 		s.mu.Lock()
 		if !s.reconnectAt.IsZero() && !time.Now().Before(s.reconnectAt) {
@@ -208,9 +217,15 @@ func (s *session) reportStates() (reconnectAt time.Time, open bool) {
 			s.setStatus(parley.ChannelWorking, "")
 			continue
 		}
+		if !s.asked.until.IsZero() && !time.Now().Before(s.asked.until) {
+			s.publishStep(network.Pairing{Step: parley.TimeoutStep}, passkeyRequest{})
+			s.mu.Unlock()
+			s.setStatus(parley.ChannelLoggedOut, loggedOutReason)
+			continue
+		}
 		if len(s.states) == 0 {
 			defer s.mu.Unlock()
-			return s.reconnectAt, true
+			return earlier(s.reconnectAt, s.asked.until), true
 		}
 		state := s.states[0]
 		s.mu.Unlock()
@@ -343,10 +358,10 @@ func (s *session) CheckNumber(ctx context.Context, number string) (parley.Contac
 	return id, p.OnNetwork, err
 }
 
-// SetBlocked blocks a phone: what it writes to the channel does not arrive. Groups go on.
 // RejectCall ends a call. A simulated phone only hears that nobody talks.
 func (s *session) RejectCall(context.Context, network.PhoneCall) error { return s.connected() }
 
+// SetBlocked blocks a phone: what it writes to the channel does not arrive. Groups go on.
 func (s *session) SetBlocked(ctx context.Context, id parley.ContactID, blocked bool) error {
 	if err := s.connected(); err != nil {
 		return err

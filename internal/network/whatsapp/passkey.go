@@ -28,9 +28,6 @@ const (
 	passkeyFailed   = "WhatsApp did not accept the passkey. Pair again."
 )
 
-var errNoPasskey = parley.Errorf(parley.BadRequest,
-	"No pairing of this channel waits for a passkey. Start a pairing, and answer when it asks.")
-
 // passkeyAnswer is the response of an authenticator; nil: a person confirmed the code.
 type passkeyAnswer struct {
 	response *types.WebAuthnResponse
@@ -48,7 +45,7 @@ func (s *session) Passkey(ctx context.Context, assertion []byte) error {
 	select {
 	case s.passkeys <- a:
 	case <-time.After(passkeyWait):
-		return errNoPasskey
+		return network.ErrNoPasskey
 	case <-s.ctx.Done():
 		return network.NotConnected(nil)
 	case <-ctx.Done():
@@ -82,7 +79,7 @@ func (p *pairing) askPasskey(e *events.PairPasskeyRequest) pairingOutcome {
 // answerPasskey passes on what a person handed in.
 func (p *pairing) answerPasskey(a passkeyAnswer) error {
 	if a.response == nil && !p.wantsConfirmation || a.response != nil && !p.wantsPasskey {
-		return errNoPasskey
+		return network.ErrNoPasskey
 	}
 	ctx, cancel := context.WithTimeout(p.l.ctx, requestTimeout)
 	defer cancel()

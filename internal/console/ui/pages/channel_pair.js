@@ -25,7 +25,7 @@ const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wron
 
 /** The one state of a channel and its latest step of pairing. */
 function toState({ simulated, status, number: linked }, pairing) {
-  if (simulated) return status === 'LOGGED_OUT' ? 'sandboxOut' : 'sandbox';
+  if (simulated && status !== 'SCAN_QR_CODE') return status === 'LOGGED_OUT' ? 'sandboxOut' : 'sandbox';
   if (status === 'WORKING') return 'working';
   if (status === 'STOPPED') return 'stopped';
   const step = pairing?.step;
@@ -60,8 +60,8 @@ export function PairPanel({ channel, goLive, changed }) {
   const retry = html`<${Button} kind="primary" icon="refresh" onClick=${() => begin(asked)}>
     ${t(state === 'refused' ? 'again' : 'newCodes')}<//>`;
   const again = html`<${Button} icon="refresh" onClick=${() => begin(asked)}>${t('newCodes')}<//>`;
-  const typed = html`<${ByCode} channel=${channel} begin=${begin} last=${asked.number} />`;
-  const both = html`<${Ways} channel=${channel} begin=${begin} last=${asked.number} />`;
+  const typed = !channel.simulated && html`<${ByCode} channel=${channel} begin=${begin} last=${asked.number} />`;
+  const both = !channel.simulated && html`<${Ways} channel=${channel} begin=${begin} last=${asked.number} />`;
   const toType = () => ({ body: html`<p class="row"><output class="pair-typed" data-t="pairing-code">${pairing.code}</output>
     <${Copy} text=${pairing.code} what=${t('codeWhat')} /></p><${Countdown} of=${pairing} /><${Steps} last="3code" />`,
     ways: html`<${ByQR} begin=${begin} />` });
@@ -106,7 +106,7 @@ export function PairPanel({ channel, goLive, changed }) {
       ${shown.ways && !channel.settings.careful && html`<section class="pair-way"><h3>${t('newNumber')}</h3><p class="hint">
         ${t('newNumberHint')}</p><div class="row"><${Button} onClick=${careful}>${t('newNumberOn')}<//></div></section>`}
     <//>
-    ${!['sandbox', 'sandboxOut', 'stopped', 'working', 'connecting', 'scanned', 'syncing'].includes(state) &&
+    ${!channel.simulated && !['sandbox', 'sandboxOut', 'stopped', 'working', 'connecting', 'scanned', 'syncing'].includes(state) &&
       html`<${OwnerLink} channel=${channel} />`}
   </div>`;
 }

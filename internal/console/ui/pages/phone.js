@@ -253,7 +253,7 @@ export function PhoneBehaviour({ channel, device, onChange }) {
 }
 
 const kinds = ['refuse', 'late', 'twice', 'drop_socket', 'log_out', 'reachout_limit', 'unknown', 'window_closed',
-  'template_paused', 'held_back'];
+  'template_paused', 'held_back', 'passkey'];
 
 /** Faults for the next sends of a channel, and those that still wait. */
 export function NetworkBehaviour({ channel, device }) {
