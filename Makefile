@@ -48,7 +48,9 @@ test: test-deps ## Run the tests of every package
 
 check: test extra ## Run everything that a change must pass
 
-extra: fmt static tidy generated kills postgres race clients browser ## Run what check does beyond test
+# Of the tests, two groups run at a time: those on PostgreSQL wait more than they work, and race works while they wait.
+extra: fmt static tidy generated test-deps postgres-deps clients-deps browser-deps ## Run what check does beyond test
+	$(MAKE) -j2 postgres race kills browser clients
 
 # The detector makes everything about eight times slower. Tests without concurrency are skipped, also those that walk
 # through tables one request after the other, and the loops are shorter.
