@@ -120,8 +120,8 @@ func measureIdle(ctx context.Context, o options, t *table) error {
 					continue
 				}
 				each, most := (rss-one)/int64(channels-1), int64(240)
-				if channels > 50 { // many connections at once leave more behind
-					most = 400
+				if channels > 50 { // what 50 leave behind once counts for less
+					most = 220
 				}
 				t.add(fmt.Sprintf("whatsapp, memory of an idle paired channel, from 1 to %d", channels),
 					fmt.Sprintf("%d KiB (%.0f MB in all)", each/kib, float64(rss)/mb), fmt.Sprintf("<= %d KiB", most), each <= most*kib)
