@@ -45,9 +45,10 @@ type connection struct {
 	typing         typing
 	receipts       receiptQueue
 	stanzas        stanzaQueue
-	tapped         atomic.Bool // onStanza has seen a stanza
-	streamError    atomic.Bool // the network ended the connection with an error
-	groupedReceipt atomic.Bool // the receipt that is being handled is of several members
+	tapped         atomic.Bool  // onStanza has seen a stanza
+	overLimit      atomic.Int64 // how many queries the network answered with an error that means too much
+	streamError    atomic.Bool  // the network ended the connection with an error
+	groupedReceipt atomic.Bool  // the receipt that is being handled is of several members
 	acks           waiters[*waBinary.Node]
 	retries        chan struct{} // one slot per message that is encrypted again
 	unmade         sync.Map      // ids of messages that could not be made again, but may be later

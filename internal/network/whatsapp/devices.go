@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.mau.fi/libsignal/keys/prekey"
+	"go.mau.fi/whatsmeow"
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/types"
 )
@@ -150,7 +151,7 @@ func (conn *connection) startDeviceQuery(lid, number types.JID) *deviceList {
 func (conn *connection) contactDevices(ctx context.Context, lid, number types.JID) ([]types.JID, error) {
 	for tries := 1; ; tries++ {
 		devices, err := conn.startDeviceQuery(lid, number).await(ctx)
-		if err == nil || tries > 1 || ctx.Err() != nil || conn.ctx.Err() != nil {
+		if err == nil || tries > 1 || isOverLimit(err) || ctx.Err() != nil || conn.ctx.Err() != nil {
 			return devices, err
 		} // the query may have been one of the connection before
 	}
@@ -259,11 +260,15 @@ func (conn *connection) keysFor(ctx context.Context, devices []types.JID) (map[t
 	}
 	ctx, cancel := context.WithTimeout(ctx, conn.s.d.queryTimeout)
 	defer cancel()
+	before := conn.overLimit.Load()
 	bundles := conn.inner().FetchPreKeysNoError(ctx, missing)
-	if bundles == nil { // whatsmeow logs why
-		return nil, cmp.Or(ctx.Err(), errNoKeysGiven)
+	switch {
+	case bundles != nil:
+		return bundles, nil
+	case conn.overLimit.Load() != before: // whatsmeow only logs what the network answered
+		return nil, whatsmeow.ErrIQRateOverLimit
 	}
-	return bundles, nil
+	return nil, cmp.Or(ctx.Err(), errNoKeysGiven)
 }
 
 // errNoKeysGiven is why a message is not sent now: devices that have no session and no keys could not read it.

@@ -244,6 +244,28 @@ func TestLogoutWithoutConnection(t *testing.T) {
 	w.Up()
 }
 
+// TestUnifiedSession sends the id of the session when the account comes online, as WhatsApp Web does, and not when it goes.
+func TestUnifiedSession(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	before := w.Asked("unified_session")
+	for _, on := range []bool{true, false} {
+		must(t, s.Typing(t.Context(), friendID, on))
+	}
+	for deadline := time.After(hang); w.Asked("unified_session") == before; {
+		_, _, err := s.Groups(t.Context(), parley.Page{}) // a round trip is a while
+		must(t, err)
+		select {
+		case <-deadline:
+			t.Fatal("coming online sends no session id")
+		default:
+		}
+	}
+	if sent := w.Asked("unified_session") - before; sent != 1 {
+		t.Errorf("it was sent %d times", sent)
+	}
+}
+
 // TestTypingEnds shows "typing…" for a while and not longer, and is online only meanwhile.
 func TestTypingEnds(t *testing.T) {
 	w := newWorld(t)

@@ -124,10 +124,19 @@ func (conn *connection) classifyUnsent(err error) error {
 	if _, ok := errors.AsType[*network.Error](err); ok {
 		return err
 	}
+	if isOverLimit(err) {
+		return &network.Error{Class: network.Temporary, Cause: err, RetryAfter: conn.s.slowDown(), PauseChannel: true}
+	}
 	if conn.isBroken(err) {
 		return network.NotConnected(err)
 	}
 	return err
+}
+
+// isOverLimit reports whether the network answered a query with an error that means that the account does too much.
+func isOverLimit(err error) bool {
+	e, ok := errors.AsType[*whatsmeow.IQError](err)
+	return ok && (e.Code == codeCalmDown || e.Code == codeTooMany)
 }
 
 func (conn *connection) isBroken(err error) bool {

@@ -379,6 +379,39 @@ func TestRefusals(t *testing.T) {
 	w.sent(s, w.text(friendID, "at last"))
 }
 
+// wantPause checks that an error pauses the whole channel.
+func wantPause(t *testing.T, err error) {
+	t.Helper()
+	if e, ok := errors.AsType[*network.Error](err); !ok || e.Class != network.Temporary || !e.PauseChannel || e.RetryAfter <= 0 {
+		t.Errorf("the error is %+v, want a pause of the channel", err)
+	}
+}
+
+// TestTooManyQueries has the network answer the queries of a send with the errors that mean too much: the whole channel pauses.
+func TestTooManyQueries(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.sent(s, w.text(otherID, "so that our own devices are known"))
+	m := w.text(friendID, "to a stranger")
+	w.Inject(whatsapptest.FailIQ("usync", 429))
+	wantPause(t, send(s, m)) // for the number
+	found, err := s.current.Load().lookUpNumber(t.Context(), friendID)
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	for namespace, code := range map[string]int{"usync": 420, "encrypt": 429} {
+		before := w.Asked(namespace)
+		w.Inject(whatsapptest.FailIQ(namespace, code))
+		wantPause(t, send(s, m)) // for its devices and their keys
+		if asked := w.Asked(namespace) - before; asked != 1 {
+			t.Errorf("%s was asked for %d times", namespace, asked)
+		}
+		s.devices.invalidate(w.friend.LID())
+	}
+	w.sent(s, m)
+	w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
+}
+
 // TestSettingsWithoutKeys changes settings while the phone has not shared their keys: they are not possible
 // yet, and hold nothing up.
 func TestSettingsWithoutKeys(t *testing.T) {

@@ -46,6 +46,12 @@ func (conn *connection) onStanza(node *waBinary.Node) {
 			conn.acks.deliver(seenAck(id), node)
 		}
 	}
+	if node.Tag == "iq" && node.Attrs["type"] == "error" {
+		problem := node.GetChildByTag("error")
+		if code := problem.AttrGetter().OptionalInt("code"); code == codeCalmDown || code == codeTooMany {
+			conn.overLimit.Add(1)
+		}
+	}
 	if !isHandled(node) {
 		return
 	}

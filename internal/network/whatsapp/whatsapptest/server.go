@@ -190,7 +190,7 @@ func (s *Server) RequireVersion(least, current uint32) {
 	s.leastVersion, s.webVersion = least, current
 }
 
-// Asked is how many requests came in a namespace ("usync", "encrypt", "privacy", …).
+// Asked is how many requests came in a namespace ("usync", "encrypt", "privacy", …), or how much telemetry ("unified_session").
 func (s *Server) Asked(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

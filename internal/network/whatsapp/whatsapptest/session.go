@@ -76,6 +76,9 @@ func (s *Server) handle(c *conn, stanza *node) {
 	case stanza.Tag == "iq" && c.registration != nil:
 		s.registrationIQ(c, stanza)
 	case stanza.Tag == "ib": // telemetry, no response
+		s.mu.Lock()
+		s.asked[first(stanza).Tag]++
+		s.mu.Unlock()
 	case stanza.Tag == "ack" && c.registration != nil: // of a notification about a pairing code
 	case d == nil:
 		// Stanzas of a rejected or replaced client are not violations.
