@@ -65,6 +65,7 @@ func TestOfficialAPI(t *testing.T) {
 	p.see("CONNECTED")
 	p.see("APPROVED")
 	p.see("never expires")
+	p.see("Set --public-url, then: ") // what helps is a sentence here, not a command
 	p.find("link", "Account")
 	p.lost("link", "Pair")
 	p.accessible()

@@ -9,6 +9,7 @@ import { Card, Facts, Note } from '../parts/card.js';
 import { AsCode } from '../parts/code.js';
 import { useForm, Form, Submit } from '../parts/form.js';
 import { Badge } from '../parts/status.js';
+import { Remedy } from '../parts/remedy.js';
 import { Time, Said } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
 import { Who } from '../parts/who.js';
@@ -52,7 +53,7 @@ function Findings({ channel: { code, status } }) {
   return data?.data.findings.filter((finding) => finding.channel === code && finding.level !== 'ok').map((finding) => html`
     <${Note} key=${finding.name + finding.sentence} kind=${finding.level === 'problem' ? 'bad' : 'warn'}>
       <${Said} text=${finding.sentence} />
-      ${finding.remedy && html` <code>${finding.remedy}</code>`}<//>`);
+      ${finding.remedy && html` <${Remedy} text=${finding.remedy} />`}<//>`);
 }
 
 function Replace({ channel: { code, network: name }, changed }) {

@@ -10,6 +10,7 @@ import { AsCode, Code } from '../parts/code.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { Icon } from '../parts/icon.js';
 import { Reason } from '../parts/status.js';
+import { Remedy } from '../parts/remedy.js';
 import { Ring, Left } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
 import { Who, number, phone } from '../parts/who.js';
@@ -184,7 +185,7 @@ function Finding() {
     /^(whatsapp|clock|data|server|nodes)/.test(finding.name));
   return html`<${Note} kind="warn" title=${t('stuck')}>
     ${found.length ? html`<ul>${found.map(({ name, sentence, remedy }) => html`<li key=${name + sentence}><bdi>${sentence}
-      </bdi> ${remedy && html`<code>${remedy}</code>`}</li>`)}</ul>` : t('noFinding')}<//>`;
+      </bdi> ${remedy && html`<${Remedy} text=${remedy} />`}</li>`)}</ul>` : t('noFinding')}<//>`;
 }
 
 function TestMessage({ channel }) {

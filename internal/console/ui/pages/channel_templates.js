@@ -44,7 +44,7 @@ export function Templates({ channel: { code, network, status: connected } }) {
     await load.reload();
   };
   return html`
-    <div class="spread">
+    <div class="spread template-filters">
       <div class="chips" role="group" aria-label=${t('byStatus')}>${['', ...new Set(all?.map((row) => row.status))].map((one) => html`
         <button key=${one} type="button" class="chip" aria-pressed=${String(one === status)} onClick=${() => setQuery({ status: one })}>
           ${one ? statusName(one) : t('all')}${' '}<span class="count">
@@ -72,7 +72,8 @@ const columns = [
     card: 'status' },
   { id: 'category', get label() { return t('category'); }, cell: (row) => categoryName(row.category), sort: (row) => row.category,
     wide: true },
-  { id: 'body', get label() { return t('body'); }, cell: (row) => html`<bdi class="clip">${row.body}</bdi>`, card: 'text' },
+  { id: 'body', get label() { return t('body'); }, cell: (row) => html`<bdi class="clip">${row.body}</bdi>`, card: 'text',
+    class: 'template-body' },
 ];
 
 const categoryName = (category) => (t.has(`category.${category}`) ? t(`category.${category}`) : category);

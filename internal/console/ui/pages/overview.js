@@ -10,6 +10,7 @@ import { Button, Copy } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { Badge, urgency, channelTone } from '../parts/status.js';
+import { Remedy } from '../parts/remedy.js';
 import { Time, Said as Words } from '../parts/time.js';
 import { Trends } from '../parts/trends.js';
 import { toast } from '../parts/toast.js';
@@ -84,7 +85,7 @@ function grouped(needs) {
 /** In English as the server says it, with its reason; else by its code, where there is a translation. */
 function Need({ need }) {
   const known = t.has(`need.${need.code}`) && lang.value !== 'en';
-  const since = need.since && html` <span class="muted">${t('since', { time: html`<${Time} at=${need.since} ago />` })}</span>`;
+  const since = need.since && html` <span class="muted since">${t('since', { time: html`<${Time} at=${need.since} ago />` })}</span>`;
   const remedy = need.action.name === 'checks' && need.remedy;
   return html`${known ? html`<bdi>${t(`need.${need.code}`, { channel: need.channel, url: need.url })}</bdi>`
     : html`<${Said} said=${{ sentence: need.sentence, remedy, since: need.until || need.since }} />`}${since}`;
@@ -202,14 +203,9 @@ function Server() {
 
 // What the server says of itself.
 
-const asSentence = (text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`;
-
-/** A need or a finding, in the words of the server, and what to do about it: a command, or a sentence. */
-export function Said({ said: { sentence, remedy, since } }) {
-  const isCommand = /^(parley|chmod) /.test(remedy);
-  return html`<${Words} text=${sentence} at=${since} />
-    ${remedy && html` ${isCommand ? html`<code>${remedy}</code>` : html`<${Words} text=${asSentence(remedy)} />`}`}`;
-}
+/** A need or a finding, in the words of the server, and what to do about it. */
+export const Said = ({ said: { sentence, remedy, since } }) => html`<${Words} text=${sentence} at=${since} />
+  ${remedy && html` <${Remedy} text=${remedy} />`}`;
 
 /** What a finding is about: "channel demo". */
 export function about({ name }) {

@@ -107,7 +107,7 @@ const columns = (figures) => [
     class: 'url-cell' },
   { id: 'channel', label: core('page.channel'),
     cell: (row) => (row.channel ? html`<span class="clip" title=${row.channel}>${row.channel}</span>`
-      : html`<span class="muted">${t('every')}</span>`), card: 'meta', class: 'channel-cell' },
+      : html`<span class="muted hide-small">${t('every')}</span>`), card: 'meta', class: 'channel-cell' },
   { id: 'events', label: t('events'),
     cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>
       ${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>`
