@@ -17,6 +17,8 @@ const (
 	metaRate    = 80                     // messages a second of a number
 	highNumbers = 4                      // with Meta's upgrade; one alone would meet Meta's limit first
 	reportRate  = 300                    // calls a second: what such a number causes
+	// settling is how long what a send leaves to be stored may take: the next one is not to wait for it.
+	settling = 300 * time.Millisecond
 )
 
 // cloudBench is a gateway with channels on the official network, and Meta's API in this process.
@@ -88,18 +90,27 @@ func (b *cloudBench) added(o options, t *table) error {
 	if err != nil {
 		return err
 	}
-	var own, whole []time.Duration
-	for i := range max(5*o.rounds, 20) {
-		began := time.Now()
-		if err := b.bare(number); err != nil {
-			return err
+	number.SetStatuses(cloudtest.StatusesWithheld) // Meta reports them a moment after its response
+	defer number.ReleaseStatuses()
+	own, whole := make([]time.Duration, max(5*o.rounds, 20)), make([]time.Duration, max(5*o.rounds, 20))
+	_, err = onConnections(b.addr, 1, func(_ int, c *client) error {
+		for i := range whole {
+			began := time.Now()
+			if err := b.bare(number); err != nil {
+				return err
+			}
+			own[i] = time.Since(began)
+			time.Sleep(settling)
+			began = time.Now()
+			if _, err := c.do(sendText(fmt.Sprintf("62813%07d", i), token), []byte(`"SENT"`)); err != nil {
+				return err
+			}
+			whole[i] = time.Since(began)
 		}
-		own = append(own, time.Since(began))
-		l, err := driveOnce(b.addr, 1, [][]byte{sendText(fmt.Sprintf("62813%07d", i), token)}, `"SENT"`, nil)
-		if err != nil {
-			return err
-		}
-		whole = append(whole, l.latencies...)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	added := quantile(whole, 0.5) - quantile(own, 0.5)
 	t.add("official API, a send beyond Meta's own time, p50", fmt.Sprintf("%.1f ms", ms(added)), "<= 3 ms", added <= 3*time.Millisecond)
