@@ -50,7 +50,7 @@ check: test extra ## Run everything that a change must pass
 
 # Of the tests, two groups run at a time: those on PostgreSQL wait more than they work, and race works while they wait.
 extra: fmt static tidy generated test-deps postgres-deps clients-deps browser-deps ## Run what check does beyond test
-	$(MAKE) -j2 postgres race kills browser clients
+	$(MAKE) -j2 postgres race kills browser clients fuzz
 
 # The detector makes everything about eight times slower. Tests without concurrency are skipped, also those that walk
 # through tables one request after the other, and the loops are shorter.
@@ -90,8 +90,12 @@ kills: test-deps ## Run the tests that kill the server and the random ones, in f
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_CLOUD_KILLS=10 PARLEY_CLOUD_MESSAGES=1000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
 		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
 
-fuzz: ## Fuzz what strangers can send, for FUZZ each; the compiler instruments everything first, for minutes
-	for target in FuzzParse FuzzVerify; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) ./internal/network/cloud || exit 1; done
+# Only the package itself is instrumented: go test -fuzz would compile all others again, for minutes.
+FUZZED := $(CURDIR)/bin/cloud.test
+fuzz: ## Fuzz what strangers can send, for FUZZ each
+	go test -c -vet=off -gcflags=parley/internal/network/cloud=-d=libfuzzer -o $(FUZZED) ./internal/network/cloud
+	cd internal/network/cloud && for target in FuzzParse FuzzVerify; do \
+		$(FUZZED) -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZ) -test.fuzzcachedir $(CURDIR)/bin/fuzz -test.parallel 2 || exit 1; done
 
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once: these wait more than they work.
 postgres: export PARLEY_POSTGRES=1
