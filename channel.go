@@ -177,6 +177,8 @@ type CloudSettings struct {
 	UnknownWait Duration      `json:"unknown_wait,omitzero"`
 	// Codes is the template of one-time codes; nil: the one that Parley creates.
 	Codes *TemplateName `json:"codes,omitempty"`
+	// MarkRead marks what comes in as read at once.
+	MarkRead bool `json:"mark_read,omitempty"`
 }
 
 // TemplateName names a template that the network has approved.

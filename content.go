@@ -39,8 +39,8 @@ var (
 	// HistoryKinds are those of messages, in contrast to operations.
 	HistoryKinds = []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindLocation, KindPoll, KindContact,
 		KindTemplate}
-	// MediaKinds are those of messages that carry a file.
-	MediaKinds = []Kind{KindImage, KindVideo, KindFile, KindVoice, KindSticker}
+	// MediaKinds are those of messages that can carry a file.
+	MediaKinds = []Kind{KindImage, KindVideo, KindFile, KindVoice, KindSticker, KindTemplate}
 	// Kinds lists every kind.
 	Kinds = slices.Concat(HistoryKinds, []Kind{KindReaction, KindEdit, KindSeen, KindDelete, KindStar, KindArchive, KindReadChat,
 		KindTimer})
@@ -66,6 +66,8 @@ type Text struct {
 	Forwarded bool `json:"forwarded,omitempty"`
 	// Choice is what the sender tapped, if the text is that of a button, a list, a form, an order or an invitation.
 	Choice *Choice `json:"choice,omitempty"`
+	// SentAs is the kind that the network got in its place; empty: a text.
+	SentAs Kind `json:"sent_as,omitempty"`
 	// Code is the one-time code in the body, for a network that sends codes in its own words; empty: none. It is never stored.
 	Code string `json:"-"`
 }
@@ -216,6 +218,7 @@ type Template struct {
 	Language   string              `json:"language"`
 	Parameters []TemplateParameter `json:"parameters,omitempty"`
 	Header     string              `json:"header,omitempty"` // the parameter of its title
+	Media      *Media              `json:"media,omitempty"`  // the file in place of a title; nil: none
 	Buttons    []TemplateButton    `json:"buttons,omitempty"`
 }
 
@@ -387,6 +390,10 @@ func MediaIn(c Content) *Media {
 		return &c.Media
 	case Sticker:
 		return &c.Media
+	case Template:
+		if c.Media != nil {
+			return new(*c.Media)
+		}
 	}
 	return nil
 }
@@ -408,6 +415,11 @@ func WithMedia(c Content, m Media) Content {
 		return c
 	case Sticker:
 		c.Media = m
+		return c
+	case Template:
+		if c.Media != nil {
+			c.Media = &m
+		}
 		return c
 	}
 	return c
@@ -439,7 +451,7 @@ func WithText(c Content, text string) Content {
 func AsForwarded(c Content) Content {
 	switch c := c.(type) {
 	case Text:
-		c.Forwarded, c.Mentions, c.Choice = true, nil, nil
+		c.Forwarded, c.Mentions, c.Choice, c.SentAs = true, nil, nil, ""
 		return c
 	case Location:
 		c.Forwarded = true
@@ -487,7 +499,7 @@ func Edited(c, by Content) (Content, bool) {
 // EncodeContent returns what is stored of a content besides its kind and text: nil where that is all,
 // as with a plain text.
 func EncodeContent(c Content) ([]byte, error) {
-	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil && !t.Forwarded && t.Choice == nil {
+	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil && !t.Forwarded && t.Choice == nil && t.SentAs == "" {
 		return nil, nil // the common case costs nothing
 	}
 	return json.Marshal(c)

@@ -110,6 +110,18 @@ func createChannel(ctx context.Context, t *task) error {
 		return err
 	}
 	c.hint("Created channel %s. Create a token for it with: parley token create --kind channel --channel %s", code, code)
+	if account, _ := t.fields[string(parley.Cloud)].(fields); account.text("webhook") == "none" {
+		var made struct {
+			Cloud struct {
+				Callback string `json:"callback_url"`
+				Token    string `json:"verify_token"`
+			} `json:"cloud"`
+		}
+		if err := json.Unmarshal(r.Data, &made); err != nil {
+			return err
+		}
+		c.hint("In Meta's pages, give the app this callback URL and verify token:\n  %s\n  %s", made.Cloud.Callback, made.Cloud.Token)
+	}
 	switch {
 	case t.cmd.Flags().Changed("network"):
 		for _, network := range readNetworks(ctx, t.api) {

@@ -18,6 +18,8 @@ var accountFlags = []flag{
 	textFlag("access-token-file", "on cloud: a file with the access token; - for stdin").as("access_token"),
 	textFlag("app-secret-file", "on cloud: a file with the app secret; - for stdin").as("app_secret"),
 	textFlag("graph-url", "on cloud: another server than Meta's, for tests").as("graph_url"),
+	boolFlag("no-webhook", "on cloud: do not give Meta the address to report to; you paste it yourself").as("no_webhook"),
+	boolFlag("app-webhook", "on cloud: also replace the address of the app, which gets what is about templates").as("app_webhook"),
 }
 
 // takeAccount moves the credentials among the fields into the object that the API expects. Secrets that a new channel lacks are asked
@@ -28,6 +30,15 @@ func (t *task) takeAccount(ctx context.Context, isNew bool) error {
 		if value := t.fields.pop(f.field); value != nil {
 			account[f.field] = value
 		}
+	}
+	for field, webhook := range map[string]string{"no_webhook": "none", "app_webhook": "app"} {
+		if account.pop(field) == nil {
+			continue
+		}
+		if account["webhook"] != nil {
+			return fail(exitUsage, "give --no-webhook or --app-webhook, not both")
+		}
+		account["webhook"] = webhook
 	}
 	for _, secret := range []struct{ field, name string }{{"access_token", "access token"}, {"app_secret", "app secret"}} {
 		text, err := t.readSecret(ctx, account.text(secret.field), secret.name, isNew)

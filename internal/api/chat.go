@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"slices"
+	"time"
 
 	"parley"
 	"parley/internal/wire"
@@ -66,17 +67,30 @@ func (s *server) chatRows(ctx context.Context, r *request, chats []parley.Chat) 
 	}
 	names := s.config.Gateway.NewNameFinder().In(ctx)
 	listed, err := s.listedChats(ctx, r, names, found)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := s.config.Gateway.WindowEnds(ctx, r.channel, ids...)
 	for i, c := range chats {
 		rows[i] = wire.Chat{GroupID: c.Contact.Group(), Name: names(r.channel.Code, c.Contact), Messages: c.Messages, Archived: c.Archived,
 			Timestamp: parley.Stamp(c.LastAt)}
 		if rows[i].GroupID == "" {
 			rows[i].ContactID = c.Contact
+			rows[i].WindowUntil = windowUntil(ends, c.Contact)
 		}
 		if at := slices.IndexFunc(listed, func(l listedChat) bool { return l.ID == c.Contact }); at >= 0 {
 			rows[i].Last = &listed[at].Last
 		}
 	}
 	return rows, err
+}
+
+// windowUntil shows until when a contact can get more than templates; nil: the channel has no such limit.
+func windowUntil(ends map[parley.ContactID]time.Time, contact parley.ContactID) *wire.Time {
+	if ends == nil {
+		return nil
+	}
+	return &wire.Time{Time: ends[contact]}
 }
 
 type chatMeta struct {

@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/wire"
 )
 
 // contactRow has the contact's id under two names: clients of this API use both. So has contactDetail the picture.
@@ -28,6 +29,8 @@ type contactDetail struct {
 	ProfileURL *string `json:"profile_picture_url"`
 	OnNetwork  bool    `json:"on_network"`
 	Timer      int     `json:"disappearing_seconds"`
+
+	WindowUntil *wire.Time `json:"window_until,omitempty"` // as in [wire.Chat]
 }
 
 func toContactRow(c parley.Contact) contactRow {
@@ -112,9 +115,18 @@ func (s *server) ownSpelling(ctx context.Context, channel parley.ChannelCode, as
 
 func (s *server) contactInfo(ctx context.Context, r *request) (any, error) {
 	c, err := s.askContact(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	picture := textOrNil(c.PictureURL)
 	detail := contactDetail{contactRow: toContactRow(c), About: c.About, PictureURL: picture, ProfileURL: picture, OnNetwork: c.OnNetwork,
 		Timer: c.Timer}
+	own, err := s.ownSpelling(ctx, r.channel.Code, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := s.config.Gateway.WindowEnds(ctx, r.channel, own)
+	detail.WindowUntil = windowUntil(ends, own)
 	return ok("OK", detail), err
 }
 

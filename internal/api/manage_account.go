@@ -48,6 +48,9 @@ func (s *server) account(r *request, on parley.NetworkName, isNew bool) []byte {
 	if f.Has("pin") {
 		fields["pin"] = f.Matching("pin", sixDigits, "the six digits of the number's PIN")
 	}
+	if f.Has("webhook") {
+		fields["webhook"] = f.Choice("webhook", true, "number", "app", "none")
+	}
 	text, _ := json.Marshal(fields) // of texts only
 	return text
 }
@@ -150,6 +153,7 @@ func cloudSettings(f form.Form) *parley.CloudSettings {
 		c.UnknownWait = *d
 	}
 	c.Codes = templateSetting(f, "codes")
+	c.MarkRead = f.Bool("mark_read", false)
 	return &c
 }
 

@@ -271,16 +271,22 @@ func (s *server) drafts(
 
 // checkFiles notes the files that the network of a channel does not take.
 func (s *server) checkFiles(r *request, channel parley.ChannelCode, items []outgoing, drafts []gateway.Draft, errs []error) {
-	c, _ := s.config.Gateway.Channel(channel)
-	checker, checks := s.config.Gateway.Drivers[c.Network].(network.FileChecker)
+	checker := s.fileChecker(channel)
 	for i := range drafts {
-		if !checks || items[i].source == nil || errs[i] != nil {
+		if checker == nil || items[i].source == nil || errs[i] != nil {
 			continue
 		}
 		if sentence := checker.CheckFile(drafts[i].Content); sentence != "" {
 			r.Note(items[i].field, sentence)
 		}
 	}
+}
+
+// fileChecker is the driver of a channel whose network takes only some files; nil: it takes all.
+func (s *server) fileChecker(channel parley.ChannelCode) network.FileChecker {
+	c, _ := s.config.Gateway.Channel(channel)
+	checker, _ := s.config.Gateway.Drivers[c.Network].(network.FileChecker)
+	return checker
 }
 
 func (p outgoing) needsWork() bool {
@@ -340,6 +346,9 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, channel parley
 		if err := s.openSource(ctx, channel, p.source); err != nil {
 			return p.content, err
 		}
+		if checker := s.fileChecker(channel); checker != nil {
+			p.source.Takes = func(m parley.Media) bool { return checker.CheckFile(parley.WithMedia(p.content, m)) == "" }
+		}
 	}
 	switch c := p.content.(type) {
 	case parley.Text:
@@ -362,6 +371,9 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, channel parley
 	case parley.Sticker:
 		c.Media, err = s.config.Media.Sticker(ctx, *p.source)
 		return c, err
+	case parley.Template:
+		file, err := s.config.Media.File(ctx, *p.source)
+		return parley.WithMedia(c, file), err
 	}
 	return p.content, nil
 }

@@ -175,7 +175,7 @@ func sentContent(m *parley.Message) any {
 }
 
 func contentText(c parley.Content) string {
-	if f := parley.MediaIn(c); f != nil {
+	if f := parley.MediaIn(c); f != nil && c.Kind() != parley.KindTemplate {
 		return f.Source
 	}
 	if place, ok := c.(parley.Location); ok && place.Title == "" {

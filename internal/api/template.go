@@ -37,7 +37,13 @@ func readTemplate(f form.Form) outgoing {
 			t.Parameters = append(t.Parameters, parley.TemplateParameter{Text: f.Text(index, 1, maxTemplateText)})
 		})
 	}
-	if inside, given := f.Object("header", false); given {
+	var p outgoing
+	if inside, given := f.Object("header", false); given && inside.Has("file") {
+		p, t.Media = readFileField(inside), &parley.Media{}
+		if inside.Has("text") {
+			inside.Fail("text", "must not be given together with a file.")
+		}
+	} else if given {
 		t.Header = inside.Text("text", 1, maxTemplateText)
 	}
 	f.List("buttons", 0, maxTemplateButtons, false, func(f form.Form, index string) {
@@ -52,7 +58,8 @@ func readTemplate(f form.Form) outgoing {
 	if f.Has("group_id") {
 		f.Fail("group_id", "must not be given: templates go to contacts.")
 	}
-	return outgoing{content: t, replyTo: f.ReplyTo(), form: f}
+	p.content, p.replyTo, p.form = t, f.ReplyTo(), f
+	return p
 }
 
 // sendingTemplate is the work of sending a template. History shows its text with the parameters, if the network tells it.

@@ -15,7 +15,7 @@ import (
 const (
 	cloudTimeout     = 20 * time.Second // Meta responds within a second
 	cloudFileTimeout = 10 * time.Minute // for 100 MB
-	cloudConnections = 64
+	cloudConnections = 256
 )
 
 var plainVersion = regexp.MustCompile(`^\d+\.\d+\.\d+`)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -73,11 +74,43 @@ func TestCloudNetwork(t *testing.T) {
 	awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/toko", s.admin); return text },
 		`"status":"WORKING"`, `"number":"6281100000001"`, `"codes_template":"APPROVED"`, proxy.URL+"/network/cloud/toko")
 
+	// Meta is given the address of the app too, or none, on request.
+	change := func(field, value string) {
+		t.Helper()
+		body := map[string]any{"cloud": map[string]string{field: value}}
+		if status, text := manage("PUT", "/api/manage/channels/toko/credentials", body); status != http.StatusOK {
+			t.Errorf("%s %s: %d %s", field, value, status, text)
+		}
+	}
+	if address := meta.Callback(); address != "" {
+		t.Errorf("Meta calls %s for the app", address)
+	}
+	change("webhook", "app")
+	if address := meta.Callback(); address != proxy.URL+"/network/cloud/toko" {
+		t.Errorf("Meta calls %s for the app", address)
+	}
+	change("webhook", "number")
+	silent := maps.Clone(account)
+	silent["phone_number_id"], silent["webhook"] = meta.AddNumber("6281100000002").ID, "none"
+	if status, text := create("silent", silent); status != http.StatusCreated || !strings.Contains(text, proxy.URL+"/network/cloud/silent") {
+		t.Errorf("create without a webhook: %d %s", status, text)
+	}
+	awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/silent", s.admin); return text }, `"status":"WORKING"`,
+		`"webhook_url":""`, `"reports_since":null`)
+	if status, text := manage("DELETE", "/api/manage/channels/silent", nil); status/100 != 2 {
+		t.Errorf("delete: %d %s", status, text)
+	}
+
 	phone := number.Phone(toyPhoneNumber)
 	phone.Text("open? 👋")
 	received := s.hook.await(t, 1, func(e toyHookEvent) bool { return e.Data.Body == "open? 👋" })
 	if id := received[0].Data.ID; !strings.HasPrefix(id, "WA") {
 		t.Errorf("the network's own id left the driver: %s", id)
+	}
+	chats, _ := http.NewRequestWithContext(t.Context(), "GET", r.url+"/api/chat", nil)
+	chats.Header = http.Header{"Authorization": {"Bearer " + s.token}, "X-Channel": {"toko"}}
+	if status, text := s.do(t, chats); status != http.StatusOK || !strings.Contains(text, `"window_until":"20`) {
+		t.Errorf("the chats: %d %s", status, text)
 	}
 	body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":"yes","reply_to":%q}`, toyPhoneNumber, received[0].Data.ID)
 	if status, text := s.post(t, "/api/send-message/text", "toko", body); status != http.StatusOK || strings.Contains(text, "wamid") {
@@ -106,13 +139,24 @@ func TestCloudNetwork(t *testing.T) {
 		}
 	}
 
-	// What Meta does not take is not queued.
+	// A picture that Meta does not take is converted. A film is not queued.
 	animation := base64.StdEncoding.EncodeToString([]byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01" +
 		"\x00\x01\x00\x00\x02\x02D\x01\x00;"))
 	picture := fmt.Sprintf(`{"contact_id":"%s@c.us","file":{"url":"data:image/gif;base64,%s"}}`, toyPhoneNumber, animation)
-	if status, text := s.post(t, "/api/send-message/image", "toko", picture); status != http.StatusUnprocessableEntity ||
-		!strings.Contains(text, `"file.url"`) || !strings.Contains(text, "image/jpeg, image/png") {
+	if status, text := s.post(t, "/api/send-message/image", "toko", picture); status != http.StatusOK {
 		t.Errorf("a GIF: %d %s", status, text)
+	}
+	awaitText(t, func() string { return fmt.Sprint(len(phone.Shows())) }, "3")
+	if shown := phone.Shows()[2]; shown.Image == nil {
+		t.Errorf("the phone shows %+v", shown)
+	} else if file, kind := meta.File(shown.Image.ID); kind != "image/jpeg" || !strings.HasPrefix(string(file), "\xff\xd8") {
+		t.Errorf("the phone shows %s: %q", kind, file)
+	}
+	film := base64.StdEncoding.EncodeToString([]byte("\x1aE\xdf\xa3\x87B\x82\x84webm V_VP8"))
+	film = fmt.Sprintf(`{"contact_id":"%s@c.us","file":{"url":"data:video/webm;base64,%s"}}`, toyPhoneNumber, film)
+	if status, text := s.post(t, "/api/send-message/video", "toko", film); status != http.StatusUnprocessableEntity ||
+		!strings.Contains(text, `"file.url"`) || !strings.Contains(text, "video/mp4, video/3gpp") {
+		t.Errorf("a film: %d %s", status, text)
 	}
 
 	// A number is registered with its PIN, which is stored nowhere.
@@ -150,7 +194,7 @@ func TestCloudNetwork(t *testing.T) {
 	if text := doctor(); strings.Contains(text, "cloud_") {
 		t.Errorf("the doctor still finds %s", text)
 	}
-	if messages, copies := meta.Accepted(); messages != 3 || copies != 0 {
+	if messages, copies := meta.Accepted(); messages != 4 || copies != 0 {
 		t.Errorf("Meta accepted %d messages, %d of them again", messages, copies)
 	}
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -21,6 +22,24 @@ func (a *account) checkWindow(ctx context.Context, m *parley.Message) error {
 		return err
 	}
 	return network.Refuse(parley.OutsideWindow, "This contact has not written recently enough for this message. Send a template instead.")
+}
+
+// WindowEnds returns until when contacts can get more than templates, by the channel's clock; a contact that gets only templates is not
+// in it. Nil: the channel has no window.
+func (g *Gateway) WindowEnds(ctx context.Context, c parley.Channel, contacts ...parley.ContactID) (map[parley.ContactID]time.Time, error) {
+	window := cmp.Or(time.Duration(c.Settings.Window), g.Network(c.Network).ReplyWindow)
+	if window == 0 || len(contacts) == 0 {
+		return nil, nil
+	}
+	wrote, err := g.config.Store.LastWrote(ctx, c.Code, contacts)
+	now := g.Clock().Add(time.Duration(c.Settings.ClockAhead))
+	ends := map[parley.ContactID]time.Time{}
+	for contact, at := range wrote {
+		if end := at.Add(window); end.After(now) {
+			ends[contact] = end
+		}
+	}
+	return ends, err
 }
 
 // wrote reports whether a contact wrote to a channel in a time before now, by the channel's clock.

@@ -34,6 +34,9 @@ type Source struct {
 	// Stored is a file of the channel that is in the library already; it is not copied. URL is its id.
 	Stored *store.StoredFile
 
+	// Takes reports whether the network takes a picture as it is; nil: it takes all. One that it does not take is converted.
+	Takes func(parley.Media) bool
+
 	// OnRead gets the number of bytes as they are read; may be nil.
 	OnRead func(n int)
 }
@@ -45,6 +48,13 @@ type fetched struct {
 	media parley.Media   // source, size, hash and media key
 
 	converted bool // the hash is that of the file before
+}
+
+// isTaken reports whether the network takes the file as it is.
+func (f *fetched) isTaken(src Source) bool {
+	m := f.media
+	m.MIME = f.kind
+	return src.Takes == nil || src.Takes(m)
 }
 
 // fetch fetches a file into a draft, which the caller discards. what names the file in error messages.

@@ -8,10 +8,12 @@ import (
 	"image/color"
 	"image/jpeg"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"parley"
 	"parley/internal/safehttp"
 )
 
@@ -216,6 +218,47 @@ func TestTransparencyBecomesWhite(t *testing.T) {
 
 // A picture of 40,000,000×1 has no more pixels than any other of 40 million, but making one of 1×20,000,000
 // small took two gigabytes, and no phone shows it: a side may be as long as that of a JPEG.
+// TestConvertedImage converts pictures that a network does not take: upright, of another type, and smaller.
+func TestConvertedImage(t *testing.T) {
+	l := open(t)
+	turned := withOrientation(toJPEG(t, halves(200, 100)), 6, binary.LittleEndian)
+	for name, test := range map[string]struct {
+		data          []byte
+		least         int // the largest longer side that is taken
+		width, height int
+	}{
+		"/a.gif":  {toGIF(t, halves(200, 100)), 1000, 200, 100},
+		"/b.png":  {toPNG(t, halves(200, 100)), 100, 100, 50},
+		"/c.jpeg": {turned, 60, 25, 50},
+	} {
+		takes := func(m parley.Media) bool { return m.MIME == "image/jpeg" && max(m.Width, m.Height) <= test.least }
+		m, err := l.Image(t.Context(), Source{URL: serve(t, map[string][]byte{name: test.data}) + name, Takes: takes})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		stored, err := os.ReadFile(filePath(t, l, m.Key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := jpeg.Decode(bytes.NewReader(stored))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if size := img.Bounds().Size(); size != image.Pt(test.width, test.height) || m.Width != size.X || m.Height != size.Y ||
+			!takes(m) || m.Size != int64(len(stored)) || !bytes.Equal(m.SHA256, sha(stored)) || m.Filename != name[1:2]+".jpg" ||
+			m.Thumbnail == nil {
+			t.Errorf("%s: %v, %+v", name, size, m)
+		}
+	}
+	file := toPNG(t, halves(20, 10))
+	m, err := l.Image(t.Context(), Source{URL: serve(t, map[string][]byte{"/a.png": file}) + "/a.png", Takes: func(m parley.Media) bool {
+		return m.MIME == "image/png"
+	}})
+	if err != nil || !bytes.Equal(m.SHA256, sha(file)) {
+		t.Errorf("a picture that is taken was changed: %+v, %v", m, err)
+	}
+}
+
 func TestPixelLimit(t *testing.T) {
 	for _, test := range []struct {
 		width, height int

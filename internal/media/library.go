@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"io/fs"
 	"os"
@@ -175,7 +176,21 @@ func (l *Library) Image(ctx context.Context, src Source) (parley.Media, error) {
 		if err := l.work(ctx, l.decoding, func() error { return describePicture(ctx, f.File, f.kind, &f.media) }); err != nil {
 			return parley.Media{}, pictureError(err)
 		}
-		return l.finish(ctx, f, src, f.kind)
+		if f.isTaken(src) {
+			return l.finish(ctx, f, src, f.kind)
+		}
+		var made small
+		err := l.work(ctx, l.decoding, func() (err error) {
+			made, err = f.redraw(ctx, src)
+			return err
+		})
+		switch {
+		case errors.Is(err, errCostly): // it is refused as it is
+			return l.finish(ctx, f, src, f.kind)
+		case err != nil:
+			return parley.Media{}, pictureError(err)
+		}
+		return l.finishMade(ctx, f, src, made.jpeg, mimeJPEG, image.Pt(made.width, made.height))
 	})
 }
 

@@ -21,7 +21,10 @@ import (
 )
 
 // thumbnailSize is the longer side of a thumbnail in pixels.
-const thumbnailSize = 100
+const (
+	thumbnailSize    = 100
+	thumbnailQuality = 70
+)
 
 var errPixels = errors.New("too many pixels")
 
@@ -193,6 +196,48 @@ func (l *Library) Icon(ctx context.Context, m parley.Media) (icon []byte, err er
 	return icon, nil
 }
 
+const (
+	// maxRedrawn bounds the pixels of a picture that is made from another one. Of a photo they take 3 to 4 MB.
+	maxRedrawn  = 12_000_000
+	mimeJPEG    = "image/jpeg"
+	jpegQuality = 85
+)
+
+// redraw makes a JPEG of a picture that the network does not take, upright and without transparency. It halves the sides until the
+// network takes it.
+func (f *fetched) redraw(ctx context.Context, src Source) (small, error) {
+	img, size, err := readPicture(ctx, f.File, f.kind, maxPixels)
+	if err != nil {
+		return small{}, err
+	}
+	turn := orientation(f.File, f.kind)
+	for ; min(size.X, size.Y) > 0; size = size.Div(2) {
+		if !fits(size.X, size.Y, maxRedrawn) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return small{}, ctx.Err()
+		}
+		drawn := image.NewRGBA(image.Rectangle{Max: size})
+		draw.Draw(drawn, drawn.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src)
+		draw.ApproxBiLinear.Scale(drawn, drawn.Bounds(), img, img.Bounds(), draw.Over, nil) // exact for half the size
+		img = drawn
+		made, err := encodeJPEG(turn.apply(drawn), jpegQuality)
+		if err != nil || src.Takes(parley.Media{MIME: mimeJPEG, Size: int64(len(made.jpeg)), Width: made.width, Height: made.height}) {
+			return made, err
+		}
+	}
+	return small{}, errCostly
+}
+
+func encodeJPEG(img image.Image, quality int) (small, error) {
+	var buf bytes.Buffer
+	if err := jpeg.Encode(&buf, img, &jpeg.Options{Quality: quality}); err != nil {
+		return small{}, fmt.Errorf("encode a JPEG: %w", err)
+	}
+	return small{buf.Bytes(), img.Bounds().Dx(), img.Bounds().Dy()}, nil
+}
+
 type small struct {
 	jpeg          []byte
 	width, height int
@@ -215,13 +260,7 @@ func thumbnail(img image.Image, turn rotation, width, height int) (small, error)
 	scaled := image.NewRGBA(image.Rect(0, 0, w, h))
 	draw.Draw(scaled, scaled.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src) // JPEG has no transparency
 	draw.CatmullRom.Scale(scaled, scaled.Bounds(), img, img.Bounds(), draw.Over, nil)
-	turned := turn.apply(scaled)
-
-	var buf bytes.Buffer
-	if err := jpeg.Encode(&buf, turned, &jpeg.Options{Quality: 70}); err != nil {
-		return small{}, fmt.Errorf("encode thumbnail: %w", err)
-	}
-	return small{buf.Bytes(), turned.Bounds().Dx(), turned.Bounds().Dy()}, nil
+	return encodeJPEG(turn.apply(scaled), thumbnailQuality)
 }
 
 // coarseness is how many times larger than wanted a picture may be when it is made small with care.

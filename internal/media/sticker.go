@@ -42,7 +42,7 @@ func (l *Library) Sticker(ctx context.Context, src Source) (parley.Media, error)
 		}
 		var made []byte // nil: it is sent as it is
 		err := l.work(ctx, l.decoding, func() (err error) {
-			made, err = f.sticker(ctx)
+			made, err = f.sticker(ctx, src)
 			return err
 		})
 		switch {
@@ -51,28 +51,31 @@ func (l *Library) Sticker(ctx context.Context, src Source) (parley.Media, error)
 		case made == nil:
 			return l.finish(ctx, f, src, mimeWebP)
 		}
-		return l.finishMade(ctx, f, src, made)
+		return l.finishMade(ctx, f, src, made, mimeWebP, image.Pt(stickerSide, stickerSide))
 	})
 }
 
-func (l *Library) finishMade(ctx context.Context, f *fetched, src Source, made []byte) (parley.Media, error) {
+// finishMade stores a file that was made from another one.
+func (l *Library) finishMade(ctx context.Context, f *fetched, src Source, made []byte, kind string, size image.Point) (
+	parley.Media, error) {
 	d, err := l.newDraft()
 	if err != nil {
 		return parley.Media{}, err
 	}
 	defer d.discard()
 	converted := &fetched{draft: d, resp: f.resp}
-	if err := converted.receive(l, bytes.NewReader(made), "sticker", maxSticker); err != nil {
+	if err := converted.receive(l, bytes.NewReader(made), "image", maxImage); err != nil {
 		return parley.Media{}, err
 	}
-	converted.media.Source, converted.media.Width, converted.media.Height = src.URL, stickerSide, stickerSide
-	name := chooseName(src.Filename, f.resp, mimeWebP)
-	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + ".webp"
-	return l.finish(ctx, converted, src, mimeWebP)
+	m := &converted.media
+	m.Source, m.Width, m.Height, m.Thumbnail = src.URL, size.X, size.Y, f.media.Thumbnail
+	name := chooseName(src.Filename, f.resp, kind)
+	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + extensions[kind]
+	return l.finish(ctx, converted, src, kind)
 }
 
 // sticker checks a picture. It returns the WebP file that replaces it, or nil if it is one that can be sent as it is.
-func (f *fetched) sticker(ctx context.Context) ([]byte, error) {
+func (f *fetched) sticker(ctx context.Context, src Source) ([]byte, error) {
 	img, size, err := readPicture(ctx, f.File, f.kind, maxPixels)
 	if err != nil {
 		return nil, err
@@ -86,8 +89,8 @@ func (f *fetched) sticker(ctx context.Context) ([]byte, error) {
 		if animated && !small {
 			return nil, errLargeAnimation
 		}
-		if small {
-			f.media.Width, f.media.Height, f.media.Animated = size.X, size.Y, animated
+		f.media.Width, f.media.Height, f.media.Animated = size.X, size.Y, animated
+		if small && (animated || f.isTaken(src)) {
 			return nil, nil
 		}
 	}

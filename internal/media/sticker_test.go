@@ -50,6 +50,22 @@ func decoded(t *testing.T, file []byte) *image.NRGBA {
 	return img.(*image.NRGBA)
 }
 
+// TestStickerThatIsNotTaken converts a WebP that another network would take as it is.
+func TestStickerThatIsNotTaken(t *testing.T) {
+	l := open(t)
+	small, err := encodeWebP(drawSquare(halves(20, 10), 1, 256))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, side := range []int{256, stickerSide} {
+		takes := func(m parley.Media) bool { return m.Width == side }
+		m, err := l.Sticker(t.Context(), Source{URL: serve(t, map[string][]byte{"/a.webp": small}) + "/a.webp", Takes: takes})
+		if err != nil || m.Width != side || m.Height != side || bytes.Equal(m.SHA256, sha(small)) != (side == 256) {
+			t.Errorf("side %d: %+v, %v", side, m, err)
+		}
+	}
+}
+
 // TestConvertedSticker looks at the colours in the middle of both halves and at the borders.
 func TestConvertedSticker(t *testing.T) {
 	l := open(t)

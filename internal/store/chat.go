@@ -218,6 +218,27 @@ func (r Reader) WroteSince(ctx context.Context, channel parley.ChannelCode, cont
 	return n != 0, err
 }
 
+// LastWrote returns when contacts last wrote to a channel, by its clock. It looks at the last messages of a chat only.
+func (r Reader) LastWrote(ctx context.Context, channel parley.ChannelCode, contacts []parley.ContactID) (
+	map[parley.ContactID]time.Time, error) {
+	wrote := map[parley.ContactID]time.Time{}
+	_, err := listIn(r.with(ctx), `SELECT contact, coalesce(
+		(SELECT inbound_at FROM remote_contact WHERE remote_contact.channel = chat.channel AND remote_contact.contact = chat.contact
+			AND inbound_at > 0),
+		(SELECT max(received_at) FROM message WHERE message.chat = chat.id AND from_me = 0
+			AND position > (SELECT max(position) FROM message AS newest WHERE newest.chat = chat.id) - $2), 0)
+		FROM chat WHERE `+ofChannel+` AND contact IN `, ``, []any{string(channel), int64(recentMessages)}, texts(contacts),
+		func(row scanner) (_ struct{}, err error) {
+			var contact parley.ContactID
+			var at int64
+			if err = row.Scan(&contact, &at); at > 0 {
+				wrote[contact] = moment(at)
+			}
+			return struct{}{}, err
+		})
+	return wrote, err
+}
+
 // CountFirsts counts the contacts that got their first message of a channel since a time, and never wrote before.
 func (r Reader) CountFirsts(ctx context.Context, channel parley.ChannelCode, since time.Time) (n int64, err error) {
 	return n, r.with(ctx).row(`SELECT count(*) FROM chat WHERE `+ofChannel+` AND last_at >= $2 AND contact LIKE '%@c.us'

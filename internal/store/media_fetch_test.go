@@ -81,21 +81,23 @@ var mediaFetchTests = map[string]func(*env){
 		text := outgoing("A3")
 		sticker := outgoing("A4")
 		sticker.Content = parley.Sticker{Media: parley.Media{Key: "kA4", MIME: "image/webp"}}
-		for _, m := range []*parley.Message{&sent, &text, &sticker} {
+		template := outgoing("A5")
+		template.Content = parley.Template{Name: "hello", Language: "id", Media: &parley.Media{Key: "kA5", MIME: "image/png"}}
+		for _, m := range []*parley.Message{&sent, &text, &sticker, &template} {
 			e.tx(func(tx *store.Tx) error { return tx.AddMessage(e.Context(), m) })
 		}
 		e.tx(func(tx *store.Tx) error {
 			return tx.AddUpload(e.Context(), store.Upload{Key: "u1", File: "kU", Channel: main, At: start})
 		})
 		named := func() []string {
-			keys, err := e.store.NamedFiles(e.Context(), []string{"kA1", "kA2", "kA4", "kU", "u1", "none"})
+			keys, err := e.store.NamedFiles(e.Context(), []string{"kA1", "kA2", "kA4", "kA5", "kU", "u1", "none"})
 			e.must(err)
 			slices.Sort(keys)
 			return keys
 		}
-		e.same("named", named(), []string{"kA2", "kA4", "kU"}) // that of A1 is not there yet
+		e.same("named", named(), []string{"kA2", "kA4", "kA5", "kU"}) // that of A1 is not there yet
 		e.tx(func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), main, sent.Ref()) })
-		e.same("after one was erased", named(), []string{"kA4", "kU"})
+		e.same("after one was erased", named(), []string{"kA4", "kA5", "kU"})
 	},
 
 	"the oldest due file of each chat is first": func(e *env) {

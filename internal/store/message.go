@@ -261,6 +261,21 @@ func (t *Tx) EditMessage(_ context.Context, m *parley.Message) error {
 		m.Content.Text(), nullableText(data), millis(m.EditedAt), m.Seq)
 }
 
+// SetSentAs stores what the network gets in place of a text.
+func (t *Tx) SetSentAs(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef, as parley.Kind) error {
+	m, err := t.Message(ctx, channel, ref)
+	text, isText := m.Content.(parley.Text)
+	if err != nil || !isText || text.SentAs == as {
+		return err
+	}
+	text.SentAs = as
+	data, err := parley.EncodeContent(text)
+	if err != nil {
+		return fmt.Errorf("encode message: %w", err)
+	}
+	return t.change(`UPDATE message SET data = $1 WHERE seq = $2`, nullableText(data), m.Seq)
+}
+
 // EraseBodies empties the texts of operations, given by their seqs, and leaves what they are about.
 func (t *Tx) EraseBodies(_ context.Context, seqs []int64) error {
 	for some := range slices.Chunk(seqs, maxList) {

@@ -41,6 +41,36 @@ var remoteTests = map[string]func(*env){
 		}
 	},
 
+	"the last text of a contact is found": func(e *env) {
+		first, second, ours := incoming("I1"), incoming("I2"), outgoing("A1")
+		second.Chat, second.ReceivedAt, first.ReceivedAt = bob, start.Add(time.Minute), start
+		e.add(&first, &second, &ours)
+		wrote := func() map[parley.ContactID]time.Time {
+			all, err := e.store.LastWrote(e.Context(), main, []parley.ContactID{ann, bob, "6281999@c.us"})
+			e.must(err)
+			return all
+		}
+		e.same("by messages", wrote(), map[parley.ContactID]time.Time{ann: start, bob: start.Add(time.Minute)})
+		e.tx(func(tx *store.Tx) error { // a reaction is no message
+			return tx.AddRemoteInbound(e.Context(), main, "WA9", store.RemoteContact{Contact: ann, Inbound: "9", InboundAt: start.Add(time.Hour)})
+		})
+		e.same("by what the network said", wrote(), map[parley.ContactID]time.Time{ann: start.Add(time.Hour), bob: start.Add(time.Minute)})
+	},
+
+	"a text says what it was sent as": func(e *env) {
+		text, picture := outgoing("A1"), outgoing("A2")
+		picture.Content = parley.Image{}
+		e.add(&text, &picture)
+		for _, m := range []*parley.Message{&text, &picture} {
+			e.tx(func(tx *store.Tx) error { return tx.SetSentAs(e.Context(), main, m.Ref(), parley.KindTemplate) })
+			stored, err := e.store.Message(e.Context(), main, m.Ref())
+			e.must(err)
+			as, isText := stored.Content.(parley.Text)
+			e.same("kind", stored.Content.Kind(), m.Content.Kind())
+			e.same("sent as a template", as.SentAs == parley.KindTemplate, isText)
+		}
+	},
+
 	"a user whose number becomes known is one contact": func(e *env) {
 		hidden := parley.ContactID("01234567890123456789@c.us")
 		inbound := func(c store.RemoteContact) {

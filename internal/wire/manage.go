@@ -146,7 +146,9 @@ type Chat struct {
 	Messages  int64            `json:"messages"`
 	Archived  bool             `json:"archived"`
 	Timestamp string           `json:"timestamp"`
-	Last      *Message         `json:"last,omitempty"` // nil: it has no message any more
+	// WindowUntil is until when the contact can get more than templates. Null: only templates; nil: there is no such limit.
+	WindowUntil *Time    `json:"window_until,omitempty"`
+	Last        *Message `json:"last,omitempty"` // nil: it has no message any more
 }
 
 // Token is what is known of a token; it is never the token itself.

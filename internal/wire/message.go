@@ -30,6 +30,7 @@ type Message struct {
 	Mentions    []parley.ContactID   `json:"mentions,omitempty"`
 	Forwarded   bool                 `json:"forwarded,omitzero"`
 	Choice      *parley.Choice       `json:"choice,omitempty"`
+	SentAs      parley.Kind          `json:"sent_as,omitempty"` // what the network got in place of a text
 	Quoted      *Quoted              `json:"quoted,omitempty"`
 	Media       *Media               `json:"media,omitempty"`
 	Location    *Location            `json:"location,omitempty"`
@@ -145,7 +146,7 @@ func NewMessage(m *parley.Message, linkTo parley.MediaLink, names Names) Message
 		Type:      m.Content.Kind(),
 		FromMe:    strconv.FormatBool(m.FromMe),
 		Outgoing:  m.FromMe,
-		IsMedia:   m.Content.Kind().IsMedia(),
+		IsMedia:   parley.MediaIn(m.Content) != nil,
 		Body:      m.Content.Text(),
 		Status:    m.Status.String(),
 		Reactions: m.Reactions,
@@ -182,7 +183,7 @@ func NewMessage(m *parley.Message, linkTo parley.MediaLink, names Names) Message
 	case parley.Contacts:
 		v.Contacts = c.Cards
 	case parley.Text:
-		v.Mentions, v.Choice = c.Mentions, c.Choice
+		v.Mentions, v.Choice, v.SentAs = c.Mentions, c.Choice, c.SentAs
 	case parley.Poll:
 		v.Poll = NewPoll(c, m.Votes)
 	}

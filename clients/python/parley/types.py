@@ -57,6 +57,7 @@ Success = Literal[True]
 Timestamp = str
 ToContact = AnyContactId
 ToGroup = GroupId
+WindowUntil = Optional[str]
 
 
 class AnswerRequestsRequest(TypedDict):
@@ -159,6 +160,7 @@ class Chat(TypedDict):
     messages: int
     name: str
     timestamp: Timestamp
+    window_until: NotRequired[WindowUntil]
 
 
 class ChatMessageChoice(TypedDict):
@@ -192,6 +194,7 @@ class ChatMessage(TypedDict):
     quoted: NotRequired[Quoted]
     reactions: List[str]
     reply_to: NotRequired[BareId]
+    sent_as: NotRequired[Literal["template"]]
     source: NotRequired[Literal["phone"]]
     status: MessageStatus
     timestamp: Timestamp
@@ -305,6 +308,7 @@ class ContactInfo(TypedDict):
     picture_url: Optional[str]
     profile_picture_url: Optional[str]
     username: Optional[str]
+    window_until: NotRequired[WindowUntil]
 
 
 class ContactInfoAnswer(TypedDict):
@@ -465,6 +469,7 @@ class EventInbound(TypedDict):
     quoted: NotRequired[Quoted]
     reactions: List[str]
     reply_to: NotRequired[BareId]
+    sent_as: NotRequired[Literal["template"]]
     source: NotRequired[Literal["phone"]]
     status: MessageStatus
     timestamp: Timestamp
@@ -503,6 +508,7 @@ class EventMessage(TypedDict):
     quoted: NotRequired[Quoted]
     reactions: List[str]
     reply_to: NotRequired[BareId]
+    sent_as: NotRequired[Literal["template"]]
     source: NotRequired[Literal["phone"]]
     status: MessageStatus
     timestamp: Timestamp
@@ -606,6 +612,7 @@ class EventReaction(TypedDict):
     reaction: EventReactionReaction
     reactions: List[str]
     reply_to: NotRequired[BareId]
+    sent_as: NotRequired[Literal["template"]]
     source: NotRequired[Literal["phone"]]
     status: MessageStatus
     timestamp: Timestamp
@@ -670,6 +677,7 @@ class EventVote(TypedDict):
     quoted: NotRequired[Quoted]
     reactions: List[str]
     reply_to: NotRequired[BareId]
+    sent_as: NotRequired[Literal["template"]]
     source: NotRequired[Literal["phone"]]
     status: MessageStatus
     timestamp: Timestamp
@@ -791,6 +799,7 @@ class FoundMessage(TypedDict):
     reactions: List[str]
     reply_to: NotRequired[BareId]
     request_id: NotRequired[str]
+    sent_as: NotRequired[Literal["template"]]
     source: NotRequired[Literal["phone"]]
     status: MessageStatus
     timestamp: Timestamp
@@ -1302,6 +1311,7 @@ class OneMessageAnswerData(TypedDict):
     reactions: List[str]
     reply_to: NotRequired[BareId]
     request_id: NotRequired[str]
+    sent_as: NotRequired[Literal["template"]]
     source: NotRequired[Literal["phone"]]
     status: MessageStatus
     timeline: List[OneMessageAnswerDataTimelineItem]
@@ -1801,7 +1811,8 @@ class TemplateRequestButtonsItem(TypedDict):
 
 
 class TemplateRequestHeader(TypedDict):
-    text: str
+    file: NotRequired[FileToSend]
+    text: NotRequired[str]
 
 
 class TemplateRequest(TypedDict):

@@ -141,6 +141,7 @@ export type Chat = {
   "name": string;
   /** The time of the newest message. */
   "timestamp": Timestamp;
+  "window_until"?: WindowUntil;
 };
 
 /** A message. It has the same fields in chats, searches and events; what it does not have is missing. */
@@ -188,6 +189,8 @@ export type ChatMessage = {
   /** The current emojis. */
   "reactions": Array<string>;
   "reply_to"?: BareId;
+  /** The network got a template in place of the text, because the contact had not written for 24 hours. Missing if not. */
+  "sent_as"?: "template";
   /** The owner of the account wrote it on the phone or on another linked device. Missing on other messages. */
   "source"?: "phone";
   "status": MessageStatus;
@@ -334,6 +337,7 @@ export type ContactInfo = {
   "profile_picture_url": string | null;
   /** The name by which people find the contact; null if there is none or it is not known. */
   "username": string | null;
+  "window_until"?: WindowUntil;
 };
 
 export type ContactInfoAnswer = {
@@ -554,6 +558,8 @@ export type EventInbound = {
   /** The current emojis. */
   "reactions": Array<string>;
   "reply_to"?: BareId;
+  /** The network got a template in place of the text, because the contact had not written for 24 hours. Missing if not. */
+  "sent_as"?: "template";
   /** The owner of the account wrote it on the phone or on another linked device. Missing on other messages. */
   "source"?: "phone";
   "status": MessageStatus;
@@ -607,6 +613,8 @@ export type EventMessage = {
   /** The current emojis. */
   "reactions": Array<string>;
   "reply_to"?: BareId;
+  /** The network got a template in place of the text, because the contact had not written for 24 hours. Missing if not. */
+  "sent_as"?: "template";
   /** The owner of the account wrote it on the phone or on another linked device. Missing on other messages. */
   "source"?: "phone";
   "status": MessageStatus;
@@ -754,6 +762,8 @@ export type EventReaction = {
   /** The current emojis. */
   "reactions": Array<string>;
   "reply_to"?: BareId;
+  /** The network got a template in place of the text, because the contact had not written for 24 hours. Missing if not. */
+  "sent_as"?: "template";
   /** The owner of the account wrote it on the phone or on another linked device. Missing on other messages. */
   "source"?: "phone";
   "status": MessageStatus;
@@ -839,6 +849,8 @@ export type EventVote = {
   /** The current emojis. */
   "reactions": Array<string>;
   "reply_to"?: BareId;
+  /** The network got a template in place of the text, because the contact had not written for 24 hours. Missing if not. */
+  "sent_as"?: "template";
   /** The owner of the account wrote it on the phone or on another linked device. Missing on other messages. */
   "source"?: "phone";
   "status": MessageStatus;
@@ -997,6 +1009,8 @@ export type FoundMessage = {
   "reply_to"?: BareId;
   /** The id of the request that sent it; missing if none did. */
   "request_id"?: string;
+  /** The network got a template in place of the text, because the contact had not written for 24 hours. Missing if not. */
+  "sent_as"?: "template";
   /** The owner of the account wrote it on the phone or on another linked device. Missing on other messages. */
   "source"?: "phone";
   "status": MessageStatus;
@@ -1614,6 +1628,8 @@ export type OneMessageAnswer = {
     "reply_to"?: BareId;
     /** The id of the request that sent it; missing if none did. */
     "request_id"?: string;
+    /** The network got a template in place of the text, because the contact had not written for 24 hours. Missing if not. */
+    "sent_as"?: "template";
     /** The owner of the account wrote it on the phone or on another linked device. Missing on other messages. */
     "source"?: "phone";
     "status": MessageStatus;
@@ -2190,8 +2206,10 @@ export type TemplateRequest = {
     "text"?: string;
   }>;
   "contact_id": AnyContactId;
+  /** What the title of the template shows, a text or a file, as the template says. */
   "header"?: {
-    "text": string;
+    "file"?: FileToSend;
+    "text"?: string;
   };
   "language": string;
   "name": string;
@@ -2321,6 +2339,9 @@ export type WebhookTestEvent = {
   "timestamp": Timestamp;
   "type": "webhook.test";
 };
+
+/** Until when the contact can get more than templates; null if it can get templates only. Missing where there is no such limit. */
+export type WindowUntil = string | null;
 
 /** Every operation: what it takes, and what it returns. */
 export interface Operations {

@@ -105,7 +105,20 @@ func sandboxWindow(t *testing.T, e *parleytest.Env) {
 			t.Errorf("%s: the code is %q, want %q", what, code, want)
 		}
 	}
+	// until reads the end of the window from the list of chats and from the contact.
+	until := func() string {
+		t.Helper()
+		listed := e.Get("/api/chat", as).Expect(http.StatusOK).Text("data.0.window_until")
+		shown := e.Get("/api/contact/info?contact_id="+number+"@c.us", as).Expect(http.StatusOK).Text("data.window_until")
+		if listed != shown {
+			t.Errorf("the window is open until %q in the list, and %q in the contact", listed, shown)
+		}
+		return listed
+	}
 	expect("a stranger", "outside_window")
+	if end := until(); end != "" {
+		t.Errorf("the window of a stranger is open until %s", end)
+	}
 	e.Post("/api/templates", `{"name":"hello","language":"id","body":"Halo."}`, as).Expect(http.StatusCreated)
 	a := e.Post("/api/send-message/template", `{"contact_id":"`+number+`@c.us","name":"hello","language":"id"}`, as).Expect(http.StatusOK)
 	if a.Text("data.status") == "FAILED" {
@@ -119,8 +132,14 @@ func sandboxWindow(t *testing.T, e *parleytest.Env) {
 	}
 	write("hello")
 	expect("who wrote", "")
+	if end, err := time.Parse(time.RFC3339, until()); err != nil || time.Until(end) < 23*time.Hour || time.Until(end) > 24*time.Hour {
+		t.Errorf("the window is open until %s, %v", end, err)
+	}
 	e.Post("/api/sandbox/clock", `{"advance":86401}`, as).Expect(http.StatusOK)
 	expect("a day later", "outside_window")
+	if end := until(); end != "" {
+		t.Errorf("a day later the window is open until %s", end)
+	}
 	write("hello again")
 	expect("who wrote again", "")
 }

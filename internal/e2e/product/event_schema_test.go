@@ -117,8 +117,8 @@ func TestSchemasAgree(t *testing.T) {
 	without := map[parley.EventType][]string{ // what such a message cannot have
 		parley.MessageDeleted:  {"media", "location", "contacts", "quoted", "poll"},
 		parley.PollVoted:       {"media", "location", "contacts"},
-		parley.MessageMedia:    {"location", "contacts", "poll", "possible_duplicate", "copies"}, // nobody else's message is sent twice
-		parley.MessageReceived: {"possible_duplicate", "copies"},
+		parley.MessageMedia:    {"location", "contacts", "poll", "possible_duplicate", "copies", "sent_as"}, // it is somebody else's
+		parley.MessageReceived: {"possible_duplicate", "copies", "sent_as"},
 		parley.MessageEdited:   {"location", "contacts", "poll"},
 	}
 	for _, kind := range []parley.EventType{parley.MessageReceived, parley.MessageReaction, parley.MessageDeleted, parley.MessageEdited,

@@ -26,10 +26,17 @@ type account struct {
 	VerifyToken string `json:"verify_token"`        // Meta shows it when it checks our address
 	GraphURL    string `json:"graph_url,omitempty"` // empty: Meta's
 	PIN         string `json:"pin,omitempty"`       // registers the number; it is not stored
+	Webhook     string `json:"webhook,omitempty"`   // whose address Meta is given: one of the constants; empty: the number's
+	AppID       string `json:"app_id,omitempty"`
 	// HeardSince is since when Meta reports messages to us; zero: it does not. Before that we do not know who wrote.
 	HeardSince   time.Time `json:"heard_since,omitzero"`
 	TokenExpires time.Time `json:"token_expires,omitzero"` // zero: never
 }
+
+const (
+	AppWebhook = "app"  // the number's, and the app's own: only that gets what is about templates and the account
+	NoWebhook  = "none" // somebody gives it to Meta by hand
+)
 
 var errNoAccount = errors.New("the channel has no credentials")
 
@@ -151,8 +158,9 @@ var scopes = []string{"whatsapp_business_messaging", "whatsapp_business_manageme
 func (d *Driver) checkToken(ctx context.Context, a *account) error {
 	var token struct {
 		Data struct {
-			Valid   bool  `json:"is_valid"`
-			Expires int64 `json:"expires_at"`
+			AppID   string `json:"app_id"`
+			Valid   bool   `json:"is_valid"`
+			Expires int64  `json:"expires_at"`
 			Scopes  []string
 		}
 	}
@@ -167,6 +175,7 @@ func (d *Driver) checkToken(ctx context.Context, a *account) error {
 			return parley.InvalidField("cloud.access_token", "lacks the permission "+scope+". Create a token with both WhatsApp permissions.")
 		}
 	}
+	a.AppID = token.Data.AppID
 	if a.TokenExpires = (time.Time{}); token.Data.Expires > 0 {
 		a.TokenExpires = time.Unix(token.Data.Expires, 0).UTC()
 	}
@@ -189,13 +198,17 @@ func (d *Driver) SetAccount(ctx context.Context, c parley.Channel, checked []byt
 	if err := d.store(ctx, c, a); err != nil {
 		return err
 	}
-	if address != "" { // Meta calls it before the response
+	if address != "" && a.Webhook == AppWebhook {
+		if err := d.setAppWebhook(ctx, a, address); err != nil {
+			return err
+		}
+	}
+	if address != "" && a.Webhook != NoWebhook { // Meta calls it before the response
 		webhook := map[string]string{"override_callback_uri": address, "verify_token": a.VerifyToken}
 		configuration := map[string]any{"webhook_configuration": webhook}
 		var done any
 		if err := d.do(ctx, a, http.MethodPost, a.PhoneID, proof(), configuration, &done); err != nil {
-			return errors.Join(parley.Errorf(parley.BadRequest, "Meta could not verify %s. Check that it can be reached from the internet "+
-				"and has a public certificate. Meta says: %s", address, sentence(err.Error())), err)
+			return errNotVerified(address, err)
 		}
 		if a.HeardSince.IsZero() {
 			a.HeardSince = time.Now().UTC()
@@ -211,6 +224,25 @@ func (d *Driver) SetAccount(ctx context.Context, c parley.Channel, checked []byt
 		s.checkSoon()
 	}
 	return nil
+}
+
+// setAppWebhook has Meta report what is about the app's accounts to an address, in place of the one that the app has. It is a request
+// of the app itself.
+func (d *Driver) setAppWebhook(ctx context.Context, a account, address string) error {
+	app := a
+	app.AccessToken = a.AppID + "|" + a.AppSecret
+	query := url.Values{"object": {"whatsapp_business_account"}, "callback_url": {address}, "verify_token": {a.VerifyToken},
+		"fields": {strings.Join(reportFields, ",")}}
+	var done any
+	if err := d.do(ctx, app, http.MethodPost, a.AppID+"/subscriptions", query, nil, &done); err != nil {
+		return errNotVerified(address, err)
+	}
+	return nil
+}
+
+func errNotVerified(address string, cause error) error {
+	return errors.Join(parley.Errorf(parley.BadRequest, "Meta could not verify %s. Check that it can be reached from the internet "+
+		"and has a public certificate. Meta says: %s", address, sentence(cause.Error())), cause)
 }
 
 func (d *Driver) store(ctx context.Context, c parley.Channel, a account) error {
@@ -251,7 +283,8 @@ type AccountInfo struct {
 	MessagingLimit string     `json:"messaging_limit"`
 	Throughput     string     `json:"throughput"`
 	CodesTemplate  string     `json:"codes_template"`
-	WebhookURL     string     `json:"webhook_url"` // where Meta reports to, as Meta says
+	WebhookURL     string     `json:"webhook_url"`            // where Meta reports to, as Meta says
+	CallbackURL    string     `json:"callback_url,omitempty"` // where it is to, with VerifyToken
 	VerifyToken    string     `json:"verify_token,omitempty"`
 	OnBusinessApp  bool       `json:"on_business_app"` // what is written there is not passed on
 }
@@ -269,6 +302,9 @@ func (d *Driver) Account(ctx context.Context, c parley.Channel, whole bool) (any
 		ReportsSince: orNil(a.HeardSince)}
 	if whole {
 		info.VerifyToken = a.VerifyToken
+		if d.config.Address != nil {
+			info.CallbackURL = d.config.Address(c)
+		}
 	}
 	if s := d.session(c.Code); s != nil {
 		s.mu.Lock()

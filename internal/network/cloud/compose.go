@@ -24,7 +24,7 @@ func (s *session) compose(ctx context.Context, a account, m *parley.Message) (en
 	}
 	e["biz_opaque_callback_data"] = opaque(s.channel.ID, m.ID)
 	if m.ReplyTo != "" {
-		quoted, err := s.d.config.Store.RemoteSend(ctx, s.channel.Code, m.ReplyTo)
+		quoted, err := s.known(ctx, m.ReplyTo)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (s *session) content(ctx context.Context, a account, m *parley.Message) (en
 	case parley.Contacts:
 		return contacts(c), nil
 	case parley.Template:
-		return template(c), nil
+		return s.template(ctx, a, c)
 	}
 	return nil, network.ErrUnsupported
 }
@@ -118,14 +118,15 @@ var spelledTwice = regexp.MustCompile(`^(52|54|55)`)
 // windowOpen reports whether a contact may get more than templates now. Where we cannot know, Meta decides: before Meta reported
 // messages to us for as long as the window, and for numbers with two spellings.
 func (s *session) windowOpen(ctx context.Context, a account, to parley.ContactID) (bool, error) {
+	now := time.Now()
+	if a.HeardSince.IsZero() || now.Sub(a.HeardSince) < Info.ReplyWindow {
+		return true, nil
+	}
 	c, err := s.d.config.Store.RemoteContact(ctx, s.channel.Code, to)
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {
 		return false, err
 	}
-	now := time.Now()
-	unsure := a.HeardSince.IsZero() || now.Sub(a.HeardSince) < Info.ReplyWindow ||
-		c.InboundAt.IsZero() && spelledTwice.MatchString(to.Number())
-	return unsure || now.Sub(c.InboundAt) < Info.ReplyWindow, nil
+	return c.InboundAt.IsZero() && spelledTwice.MatchString(to.Number()) || now.Sub(c.InboundAt) < Info.ReplyWindow, nil
 }
 
 // fallbackTemplate puts a text into the only parameter of a template.
@@ -166,10 +167,21 @@ func codeTemplate(settings parley.CloudSettings, code string) envelope {
 		envelope{"type": "button", "sub_type": "url", "index": "0", "parameters": []any{textParameter(code)}})
 }
 
-// template makes a message from a template.
-func template(c parley.Template) envelope {
+// template makes a message from a template. Its header is a text or a file.
+func (s *session) template(ctx context.Context, a account, c parley.Template) (envelope, error) {
 	var components []envelope
-	if c.Header != "" {
+	if c.Media != nil {
+		kind := headerKind(c.Media.MIME)
+		fields := envelope{}
+		if kind == "document" {
+			fields.add("filename", c.Media.Filename)
+		}
+		header, err := s.file(ctx, a, kind, *c.Media, fields)
+		if err != nil {
+			return nil, err
+		}
+		components = append(components, envelope{"type": "header", "parameters": []any{header}})
+	} else if c.Header != "" {
 		components = append(components, envelope{"type": "header", "parameters": []any{textParameter(c.Header)}})
 	}
 	if len(c.Parameters) > 0 {
@@ -189,7 +201,17 @@ func template(c parley.Template) envelope {
 		components = append(components, envelope{"type": "button", "sub_type": kind, "index": strconv.Itoa(b.Index),
 			"parameters": []any{parameter}})
 	}
-	return templateBody(parley.TemplateName{Name: c.Name, Language: c.Language}, components...)
+	return templateBody(parley.TemplateName{Name: c.Name, Language: c.Language}, components...), nil
+}
+
+// headerKind is Meta's name of the header of a template that has a file.
+func headerKind(mime string) string {
+	for _, kind := range []string{"image", "video"} {
+		if strings.HasPrefix(mime, kind+"/") {
+			return kind
+		}
+	}
+	return "document"
 }
 
 func location(c parley.Location) (envelope, error) {

@@ -22,7 +22,8 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Cont
 }
 
 func toContact(c store.RemoteContact) parley.Contact {
-	return parley.Contact{ID: c.Contact, Name: cmp.Or(c.Name, c.Username), LastSeenAt: c.InboundAt, OnNetwork: !c.InboundAt.IsZero()}
+	return parley.Contact{ID: c.Contact, Name: cmp.Or(c.Name, c.Username), Username: c.Username, LastSeenAt: c.InboundAt,
+		OnNetwork: !c.InboundAt.IsZero()}
 }
 
 func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {

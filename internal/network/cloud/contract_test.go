@@ -166,6 +166,7 @@ func (p *contractPhone) Contact() parley.ContactID { return parley.NewContactID(
 
 // ours returns our id of a message.
 func (p *contractPhone) ours(t testing.TB, remote string) parley.MessageID {
+	p.w.driver.session(code).awaitStored()
 	m, err := p.w.store.RemoteMessage(t.Context(), code, remote)
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {
 		t.Fatal(err)
@@ -177,6 +178,7 @@ func (p *contractPhone) remote(t testing.TB, id parley.MessageID) string {
 	if id == "" {
 		return ""
 	}
+	p.w.driver.session(code).awaitStored()
 	known, err := p.w.store.RemoteSend(t.Context(), code, id)
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ const (
 // seen is what a session noticed of its account. The lock of the session protects it.
 type seen struct {
 	account  account   // without secrets
+	reported bool      // Meta called
 	broken   int       // the code of Meta's error that made the channel fail; 0: none did
 	silent   int       // accepted messages since the last status
 	silentAt time.Time // when the first of them was
@@ -38,6 +39,12 @@ func (s *session) noteAccepted() {
 	if s.seen.silent++; s.seen.silent == 1 {
 		s.seen.silentAt = time.Now()
 	}
+}
+
+func (s *session) noteReport() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.reported = true
 }
 
 func (s *session) noteStatus() {
@@ -104,7 +111,7 @@ func (d *Driver) Examine(c parley.Channel) (found []parley.AccountProblem) {
 		ours = d.config.Address(c)
 	}
 	switch at := s.number.Webhook.Phone; {
-	case s.seen.account.HeardSince.IsZero():
+	case s.seen.account.HeardSince.IsZero() && !s.seen.reported:
 		add("no_webhook", false, "set --public-url, then: parley channel credentials "+code,
 			"Meta does not report messages and statuses to it, so it receives nothing and a lost response stays unknown.")
 	case ours != "" && at != "" && at != ours:

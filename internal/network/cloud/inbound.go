@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/maphash"
+	"net/http"
 	"sync"
 	"time"
 
@@ -139,12 +140,32 @@ func (s *session) deliver(m *reportedMessage, from parley.ContactID, id parley.M
 	if file != nil && isDigits(file.ID) {
 		e.File, _ = json.Marshal(fileReference{ID: file.ID, SHA256: readSum(file.SHA256)}) // it cannot fail
 	}
-	return s.sink(s.ctx, e)
+	if err := s.sink(s.ctx, e); err != nil || !s.settings().MarkRead {
+		return err
+	}
+	s.running.Go(func() { s.markRead(m.ID) }) // the caller has entered
+	return nil
+}
+
+// markRead shows the contact that a message was read. It is not tried again: the next one shows it too.
+func (s *session) markRead(remote string) {
+	a, err := s.account(s.ctx)
+	if err == nil {
+		var ignored any
+		err = s.d.do(s.ctx, a, http.MethodPost, a.PhoneID+"/messages", proof(), newSeen(remote), &ignored)
+	}
+	if err != nil && s.ctx.Err() == nil {
+		s.d.config.Log.Warn("mark a message as read", "channel", s.channel.Code, "error", err)
+	}
 }
 
 // target finds a message by Meta's id; false: we do not know it.
 func (s *session) target(remote string) (store.RemoteMessage, bool, error) {
 	m, err := s.d.config.Store.RemoteMessage(s.ctx, s.channel.Code, remote)
+	if errors.Is(err, parley.ErrNotFound) {
+		s.awaitStored()
+		m, err = s.d.config.Store.RemoteMessage(s.ctx, s.channel.Code, remote)
+	}
 	if errors.Is(err, parley.ErrNotFound) {
 		s.ignore("unknown_target")
 		return m, false, nil

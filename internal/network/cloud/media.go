@@ -43,7 +43,10 @@ var fileLimits = map[string]fileLimit{
 	"document": {nil, 100 << 20},
 }
 
-const stillSticker = 100 << 10 // a sticker that does not move is smaller
+const (
+	stillSticker = 100 << 10 // a sticker that does not move is smaller
+	stickerSide  = 512
+)
 
 // metaKinds are Meta's names of messages with files.
 var metaKinds = map[parley.Kind]string{parley.KindImage: "image", parley.KindVideo: "video", parley.KindFile: "document",
@@ -55,8 +58,15 @@ func (*Driver) CheckFile(c parley.Content) string {
 	if file == nil {
 		return ""
 	}
-	if e, ok := errors.AsType[*network.Error](checkFile(metaKinds[c.Kind()], *file)); ok {
+	kind := metaKinds[c.Kind()]
+	if c.Kind() == parley.KindTemplate {
+		kind = headerKind(file.MIME)
+	}
+	if e, ok := errors.AsType[*network.Error](checkFile(kind, *file)); ok {
 		return e.Failure.Message
+	}
+	if kind == "sticker" && (file.Width != stickerSide || file.Height != stickerSide) {
+		return fmt.Sprintf("WhatsApp's official API accepts stickers of %[1]d×%[1]d pixels. Convert the file first.", stickerSide)
 	}
 	return ""
 }

@@ -57,8 +57,7 @@ type acceptance struct {
 // is there, the message may have left: it waits for a status. After the waiting time it is sent again, or fails, as the channel
 // is set up.
 func (s *session) sendMessage(ctx context.Context, m *parley.Message) error {
-	db := s.d.config.Store
-	known, err := db.RemoteSend(ctx, s.channel.Code, m.ID)
+	known, err := s.known(ctx, m.ID)
 	if err != nil || known.Remote != "" { // it left, and the process died before that was stored with the message
 		return err
 	}
@@ -74,7 +73,7 @@ func (s *session) sendMessage(ctx context.Context, m *parley.Message) error {
 		}
 		s.noteUnknown()
 		if s.settings().OnUnknown == parley.FailUnknown {
-			return errors.Join(s.endAttempt(ctx, m, ""), errUnknownOutcome)
+			return errors.Join(s.endAttempt(ctx, m), errUnknownOutcome)
 		}
 	}
 	a, err := s.account(ctx)
@@ -85,40 +84,73 @@ func (s *session) sendMessage(ctx context.Context, m *parley.Message) error {
 	if err != nil {
 		return err
 	}
-	if err := s.begin(ctx, m, again); err != nil {
+	if err := s.begin(ctx, m, body, again); err != nil {
 		return err
 	}
 	s.inFlight.Add(1)
-	defer s.inFlight.Add(-1)
 	var response acceptance
 	err = s.d.do(ctx, a, http.MethodPost, a.PhoneID+"/messages", proof(), body, &response)
 	if err == nil && (len(response.Messages) == 0 || response.Messages[0].ID == "") {
 		err = &lostError{sent: true, cause: errors.New("the response has no id")}
 	}
 	if err != nil {
+		defer s.inFlight.Add(-1)
 		return s.notAccepted(ctx, m, err)
 	}
 	s.accepted(m.Chat)
 	s.noteAccepted()
+	s.storeLater(ctx, m.ID, m.Chat, response.Messages[0].ID)
 	if len(response.Contacts) > 0 {
-		if err := s.learnSpelling(m.Chat, response.Contacts[0].ID); err != nil {
-			return err
-		}
+		return s.learnSpelling(m.Chat, response.Contacts[0].ID)
 	}
-	return s.endAttempt(ctx, m, response.Messages[0].ID)
+	return nil
+}
+
+// storeLater stores Meta's id of a message while the message is reported as SENT. Until then the attempt is open, and a status ends it
+// too: nobody waits for the disk.
+func (s *session) storeLater(ctx context.Context, id parley.MessageID, to parley.ContactID, remote string) {
+	s.ending.RLock()
+	s.running.Go(func() {
+		defer s.inFlight.Add(-1)
+		defer s.ending.RUnlock()
+		if _, err := s.storeSent(context.WithoutCancel(ctx), id, to, remote); err != nil {
+			s.d.config.Log.Warn("store Meta's id of a message", "channel", s.channel.Code, "error", err)
+		}
+	})
+}
+
+// awaitStored waits for what storeLater is storing.
+func (s *session) awaitStored() {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+}
+
+// known reads what is known of a message.
+func (s *session) known(ctx context.Context, id parley.MessageID) (store.RemoteSend, error) {
+	known, err := s.d.config.Store.RemoteSend(ctx, s.channel.Code, id)
+	if err == nil && known.Remote == "" && !known.AttemptAt.IsZero() {
+		s.awaitStored()
+		known, err = s.d.config.Store.RemoteSend(ctx, s.channel.Code, id)
+	}
+	return known, err
 }
 
 var errUnknownOutcome = network.Refuse(parley.UnknownOutcome,
 	"Meta may have accepted it, but did not say so. Look whether it arrived before you send it again.")
 
 // begin waits for the number's rate and stores the attempt.
-func (s *session) begin(ctx context.Context, m *parley.Message, again bool) error {
+func (s *session) begin(ctx context.Context, m *parley.Message, body envelope, again bool) error {
 	if !wait.Sleep(ctx, s.reserve()) {
 		return network.NotConnected(ctx.Err())
 	}
 	err := s.d.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		if again {
 			if err := parley.IgnoreNotFound(tx.SetCopies(ctx, s.channel.Code, m.Ref(), 1, time.Now())); err != nil {
+				return err
+			}
+		}
+		if text, ok := m.Content.(parley.Text); ok && text.Code == "" && body["type"] == "template" {
+			if err := parley.IgnoreNotFound(tx.SetSentAs(ctx, s.channel.Code, m.Ref(), parley.KindTemplate)); err != nil {
 				return err
 			}
 		}
@@ -146,7 +178,7 @@ func (s *session) notAccepted(ctx context.Context, m *parley.Message, cause erro
 		return result
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := s.endAttempt(ctx, m, ""); err != nil {
+	if err := s.endAttempt(ctx, m); err != nil {
 		return err
 	}
 	if e, ok := asGraphError(cause); ok && e.Code == notReachable {
@@ -162,11 +194,9 @@ func (s *session) notAccepted(ctx context.Context, m *parley.Message, cause erro
 
 const notReachable = 131026
 
-// endAttempt stores Meta's id of a message, or that it did not leave. If that fails, the attempt stays open and a status ends it.
-func (s *session) endAttempt(ctx context.Context, m *parley.Message, remote string) error {
-	ctx = context.WithoutCancel(ctx)
-	_, err := s.storeSent(ctx, m.ID, m.Chat, remote)
-	if err != nil {
+// endAttempt stores that a message did not leave. If that fails, the attempt stays open and a status ends it.
+func (s *session) endAttempt(ctx context.Context, m *parley.Message) error {
+	if _, err := s.storeSent(context.WithoutCancel(ctx), m.ID, m.Chat, ""); err != nil {
 		return &network.Error{Class: network.Unknown, Cause: err, RetryAfter: s.unknownWait(false)}
 	}
 	return nil
@@ -198,18 +228,18 @@ func (s *session) learnSpelling(asked parley.ContactID, number string) error {
 
 // operate sends an operation on a message, which is harmless to repeat.
 func (s *session) operate(ctx context.Context, chat parley.ContactID, id parley.MessageID, body func(target string) any) error {
-	known, err := s.d.config.Store.RemoteSend(ctx, s.channel.Code, id)
+	target, err := s.known(ctx, id)
 	if err != nil {
 		return err
 	}
-	if known.Remote == "" {
+	if target.Remote == "" {
 		return network.Refuse(parley.Refused, "Meta does not know that message.")
 	}
 	a, err := s.account(ctx)
 	if err != nil {
 		return network.NotConnected(err)
 	}
-	request := body(known.Remote)
+	request := body(target.Remote)
 	if e, ok := request.(envelope); ok {
 		if err := s.address(ctx, e, chat); err != nil {
 			return err

@@ -267,10 +267,12 @@ func TestWindow(t *testing.T) {
 	w.number.Window = true
 	w.setAccount(func(a *account) { a.HeardSince = time.Now().Add(-25 * time.Hour) })
 	s, _ := w.open()
+	var m *parley.Message
 	refused := func(to parley.ContactID) bool {
 		t.Helper()
-		m := w.text("hi\n  there  ")
-		m.Chat = to
+		m = w.text("hi\n  there  ")
+		m.Chat, m.CreatedAt = to, time.Now()
+		w.must(w.store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddMessage(t.Context(), m) }))
 		err := s.Send(t.Context(), []*parley.Message{m})[0]
 		if e, ok := errors.AsType[*network.Error](err); ok {
 			return e.Failure.Code == parley.OutsideWindow && w.copies(m) == 0
@@ -294,13 +296,67 @@ func TestWindow(t *testing.T) {
 	if len(shown) != 1 || shown[0].Type != "template" || shown[0].Template.Components[0].Parameters[0].Text != "hi / there" {
 		t.Errorf("the phone shows %+v", shown)
 	}
+	sentAs := func() parley.Kind {
+		t.Helper()
+		stored, err := w.store.Message(t.Context(), code, m.Ref())
+		w.must(err)
+		return stored.Content.(parley.Text).SentAs
+	}
+	if as := sentAs(); as != parley.KindTemplate {
+		t.Errorf("it was sent as %q", as)
+	}
 	w.number.Phone(friendNumber).Text("hello")
 	await(w, in, func(m network.Message) bool { return m.Content.Text() == "hello" })
 	if refused(friend) {
 		t.Error("it is refused after they wrote")
 	}
-	if shown := w.number.Phone(friendNumber).Shows(); len(shown) != 2 || shown[1].Type != "text" {
+	if shown := w.number.Phone(friendNumber).Shows(); len(shown) != 2 || shown[1].Type != "text" || sentAs() != "" {
 		t.Errorf("the phone shows %+v", shown)
+	}
+}
+
+// TestMarkRead marks what comes in as read, if the channel is set up that way.
+func TestMarkRead(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.open()
+	phone := w.number.Phone(friendNumber)
+	before := phone.Text("one")
+	await(w, in, func(m network.Message) bool { return m.Content.Text() == "one" })
+	w.must(s.Close())
+	w.set(parley.CloudSettings{MarkRead: true})
+	w.open()
+	after := phone.Text("two")
+	w.await(func() bool { return phone.WasSeen(after) })
+	if phone.WasSeen(before) {
+		t.Error("a message is marked as read although the channel does not do that")
+	}
+}
+
+// TestTemplateFile sends templates whose header is a file.
+func TestTemplateFile(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.open()
+	for format, mime := range map[string]string{"IMAGE": "image/png", "VIDEO": "video/mp4", "DOCUMENT": "application/pdf"} {
+		name := "with_" + strings.ToLower(format)
+		w.meta.SetTemplate(cloudtest.Template{Name: name, Language: "id", Status: "APPROVED", Category: "UTILITY",
+			Components: json.RawMessage(`[{"type":"HEADER","format":"` + format + `"},{"type":"BODY","text":"Halo."}]`)})
+		file := w.keepFile(t, []byte(format), parley.Media{MIME: mime, Filename: "a.pdf"})
+		for media, refused := range map[*parley.Media]bool{&file: false, nil: true} {
+			m := w.text("")
+			m.Content = parley.Template{Name: name, Language: "id", Media: media}
+			if media == nil {
+				m.Content = parley.Template{Name: name, Language: "id", Header: "a title"}
+			}
+			if err := s.Send(t.Context(), []*parley.Message{m})[0]; (err != nil) != refused {
+				t.Errorf("%s with %v: %v", name, media, err)
+			}
+		}
+	}
+	if shown := w.number.Phone(friendNumber).Shows(); len(shown) != 3 {
+		t.Errorf("the phone shows %+v", shown)
+	}
+	if sentence := w.driver.CheckFile(parley.Template{Media: &parley.Media{MIME: "image/webp"}}); sentence == "" {
+		t.Error("a WebP is taken as the header of a template")
 	}
 }
 

@@ -23,6 +23,7 @@ type session struct {
 	chats   [16]sync.Mutex // events of one chat come one by one
 
 	inFlight atomic.Int64 // messages whose response is not stored yet
+	ending   sync.RWMutex // held for reading while Meta's id of a message is being stored
 
 	mu          sync.Mutex
 	running     sync.WaitGroup // what Close waits for; it grows with mu held only

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"parley"
@@ -137,6 +138,7 @@ func (d *Driver) Receive(_ context.Context, call network.Call) error {
 		return errNotOpen
 	}
 	defer s.running.Done()
+	s.noteReport()
 	for _, ch := range changes {
 		if err := s.receive(ch); err != nil {
 			return err
@@ -145,17 +147,20 @@ func (d *Driver) Receive(_ context.Context, call network.Call) error {
 	return nil
 }
 
+// reportFields are what Meta reports of that is handled.
+var reportFields = []string{"messages", "account_update", "phone_number_quality_update", "phone_number_name_update",
+	"business_capability_update", "message_template_status_update", "message_template_quality_update", "template_category_update"}
+
 func (s *session) receive(ch change) error {
-	switch ch.Field {
-	case "messages":
+	switch {
+	case ch.Field == "messages":
 		var v messagesValue
 		if err := json.Unmarshal(ch.Value, &v); err != nil {
 			s.ignore("unreadable") // it will not be better the next time
 			return nil
 		}
 		return s.receiveMessages(v)
-	case "account_update", "phone_number_quality_update", "phone_number_name_update", "business_capability_update",
-		"message_template_status_update", "message_template_quality_update", "template_category_update":
+	case slices.Contains(reportFields, ch.Field):
 		s.dropTemplates()
 		s.checkSoon()
 		return s.receiveNotice(ch.Field, ch.Value)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -158,11 +159,14 @@ func (n *Number) checkTemplate(m *sent) *apiError {
 	case t.Category == "AUTHENTICATION" && m.Recipient != "":
 		return refuse(131062, "Business-scoped User ID (BSUID) recipients are not supported for this message.")
 	}
-	var components []struct{ Type, Text string }
+	var components []struct{ Type, Text, Format string }
 	json.Unmarshal(t.Components, &components)
-	want := map[string]int{}
+	want, format := map[string]int{}, "text" // of the header
 	for _, c := range components {
 		want[c.Type] = len(placeholder.FindAllString(c.Text, -1))
+		if c.Format != "" && c.Format != "TEXT" {
+			format = strings.ToLower(c.Format)
+		}
 	}
 	if t.Category == "AUTHENTICATION" {
 		want["BODY"] = 1
@@ -173,6 +177,10 @@ func (n *Number) checkTemplate(m *sent) *apiError {
 			got["BODY"] += len(c.Parameters)
 		}
 		for _, p := range c.Parameters {
+			file := map[string]*sentFile{"image": p.Image, "video": p.Video, "document": p.File}[p.Type]
+			if c.Type == "header" && (p.Type != format || format != "text" && (file == nil || n.s.files[file.ID] == nil)) {
+				return refuse(132012, "Format mismatch, expected "+strings.ToUpper(format))
+			}
 			if p.Type == "text" && (p.Text == "" || bytes.ContainsAny([]byte(p.Text), "\n\t") || bytes.Contains([]byte(p.Text), []byte("     "))) {
 				return refuse(132018, "The parameters have an issue")
 			}

@@ -276,20 +276,28 @@ func (n *Number) configure(hr *http.Request) (any, *apiError) {
 		return nil, refuse(100, err.Error())
 	}
 	if asked.Webhook.Address != "" {
-		query := url.Values{"hub.mode": {"subscribe"}, "hub.challenge": {"1158201444"}, "hub.verify_token": {asked.Webhook.Token}}
-		resp, err := http.Get(asked.Webhook.Address + "?" + query.Encode())
-		if err != nil {
-			return nil, refuse(2200, "Callback verification failed: "+err.Error())
-		}
-		text, _ := io.ReadAll(resp.Body)
-		if resp.Body.Close(); resp.StatusCode != http.StatusOK || string(text) != "1158201444" {
-			return nil, refuse(2200, "Callback verification failed with the response "+strconv.Itoa(resp.StatusCode))
+		if refusal := shakeHands(asked.Webhook.Address, asked.Webhook.Token); refusal != nil {
+			return nil, refusal
 		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.webhook, n.verifyToken = asked.Webhook.Address, asked.Webhook.Token
 	return success, nil
+}
+
+// shakeHands checks that an address knows its token.
+func shakeHands(address, token string) *apiError {
+	query := url.Values{"hub.mode": {"subscribe"}, "hub.challenge": {"1158201444"}, "hub.verify_token": {token}}
+	resp, err := http.Get(address + "?" + query.Encode())
+	if err != nil {
+		return refuse(2200, "Callback verification failed: "+err.Error())
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || string(text) != "1158201444" {
+		return refuse(2200, "Callback verification failed with the response "+strconv.Itoa(resp.StatusCode))
+	}
+	return nil
 }
 
 func (n *Number) upload(hr *http.Request) (any, *apiError) {

@@ -42,6 +42,7 @@ type Server struct {
 	files     map[string]*file
 	templates map[string]*Template // by name and language
 	accepted  map[string][]string  // the ids of accepted messages by their opaque data
+	callback  string               // the address of the app
 }
 
 // Template is a message template of the account.
@@ -172,7 +173,8 @@ func (s *Server) authenticate(hr *http.Request) *apiError {
 	token, _ := strings.CutPrefix(hr.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if hr.URL.Query().Has("access_token") || token != s.Token || !s.TokenEnds.IsZero() && time.Now().After(s.TokenEnds) {
+	own := AppID + "|" + s.AppSecret // the app's own token
+	if hr.URL.Query().Has("access_token") || token != s.Token && token != own || !s.TokenEnds.IsZero() && time.Now().After(s.TokenEnds) {
 		return &apiError{status: 401, code: 190, text: "Invalid OAuth access token."}
 	}
 	if proof := hr.URL.Query().Get("appsecret_proof"); proof != "" && proof != Sign(s.AppSecret, []byte(token)) {
@@ -220,6 +222,8 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 		result = map[string]string{"id": AppID, "name": "App"}
 	case object == "debug_token" && at == "GET ":
 		result = s.debugToken(hr.URL.Query().Get("input_token"))
+	case object == AppID && at == "POST subscriptions":
+		result, refusal = s.subscribe(hr)
 	case object == BusinessID:
 		result, refusal = s.serveBusiness(at, hr)
 	case number != nil && at == "POST messages":
@@ -239,6 +243,29 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(result)
+}
+
+// subscribe sets the address of the app, after it has passed the handshake. Only the app itself may.
+func (s *Server) subscribe(hr *http.Request) (any, *apiError) {
+	query := hr.URL.Query()
+	if !strings.HasPrefix(hr.Header.Get("Authorization"), "Bearer "+AppID+"|") || query.Get("object") != "whatsapp_business_account" ||
+		!strings.Contains(query.Get("fields"), "message_template_status_update") {
+		return nil, refuse(100, "Invalid parameter")
+	}
+	if refusal := shakeHands(query.Get("callback_url"), query.Get("verify_token")); refusal != nil {
+		return nil, refusal
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.callback = query.Get("callback_url")
+	return success, nil
+}
+
+// Callback is the address of the app.
+func (s *Server) Callback() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.callback
 }
 
 var success = map[string]bool{"success": true}
