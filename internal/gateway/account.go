@@ -295,7 +295,11 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 		if c, err = tx.Channel(ctx, a.code); err != nil {
 			return err
 		}
-		c.Number, c.PhoneName, c.PairedAt = phone.Number, phone.Name, a.now()
+		since, err := tx.ChangeAge(ctx, c, phone.Number, a.now())
+		if err != nil {
+			return err
+		}
+		c.Number, c.PhoneName, c.PairedAt = phone.Number, phone.Name, since
 		if err := tx.SetChannelState(ctx, c); err != nil {
 			return err
 		}

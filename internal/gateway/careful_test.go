@@ -159,5 +159,13 @@ func TestNewNumberKeepsItsAge(t *testing.T) {
 		if age := time.Since(paired()); age > time.Minute {
 			t.Errorf("another number is %s old", age)
 		}
+		other := paired()
+		for i, want := range []time.Time{first, other, first} {
+			time.Sleep(24 * time.Hour)
+			b.states([]string{"99900000001", "99900000002"}[i%2], parley.ChannelLoggedOut, parley.ChannelWorking)
+			if !paired().Equal(want) {
+				t.Errorf("change %d: paired at %s, want %s", i, paired(), want)
+			}
+		}
 	})
 }

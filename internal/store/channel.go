@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"parley"
 	"parley/internal/store/sqldb"
@@ -217,6 +218,27 @@ func (t *Tx) SetChannelState(_ context.Context, c parley.Channel) error {
 			ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
 		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code),
 		string(c.LastingStatus), millis(c.LastingSince), millis(c.PairedAt))
+}
+
+// ChangeAge keeps the age of the number that a channel has, and returns since when it knows another one; now: it does not.
+func (t *Tx) ChangeAge(_ context.Context, c parley.Channel, number string, now time.Time) (time.Time, error) {
+	var text string
+	if err := t.sql.QueryRow(`SELECT ages FROM channel WHERE code = $1`, []any{string(c.Code)}, &text); err != nil {
+		return now, err
+	}
+	ages := map[string]int64{}
+	if err := json.Unmarshal([]byte(text), &ages); err != nil {
+		return now, fmt.Errorf("ages of the numbers of %s: %w", c.Code, err)
+	}
+	if since, known := ages[number]; known {
+		now = moment(since)
+	}
+	ages[c.Number] = millis(c.PairedAt)
+	updated, err := json.Marshal(ages)
+	if err != nil {
+		return now, err
+	}
+	return now, t.change(`UPDATE channel SET ages = $1 WHERE code = $2`, string(updated), string(c.Code))
 }
 
 // SetDailyUse stores what left a careful channel.
