@@ -90,12 +90,12 @@ kills: test-deps ## Run the tests that kill the server and the random ones, in f
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_CLOUD_KILLS=10 PARLEY_CLOUD_MESSAGES=1000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
 		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
 
-# Only the package itself is instrumented: go test -fuzz would compile all others again, for minutes.
+# Only the package and what reads JSON for it are instrumented: go test -fuzz would compile all packages again, for minutes.
 FUZZED := $(CURDIR)/bin/cloud.test
 fuzz: ## Fuzz what strangers can send, for FUZZ each
-	go test -c -vet=off -gcflags=parley/internal/network/cloud=-d=libfuzzer -o $(FUZZED) ./internal/network/cloud
+	go test -c -vet=off -gcflags=parley/internal/network/cloud=-d=libfuzzer -gcflags=encoding/json=-d=libfuzzer -o $(FUZZED) ./internal/network/cloud
 	cd internal/network/cloud && for target in FuzzParse FuzzVerify; do \
-		$(FUZZED) -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZ) -test.fuzzcachedir $(CURDIR)/bin/fuzz -test.parallel 2 || exit 1; done
+		$(FUZZED) -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZ) -test.fuzzcachedir $(CURDIR)/bin/fuzz -test.parallel 2 || { tail -n +1 testdata/fuzz/*/*; exit 1; }; done
 
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once: these wait more than they work.
 postgres: export PARLEY_POSTGRES=1
