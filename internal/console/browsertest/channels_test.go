@@ -287,6 +287,29 @@ func TestChannelSettings(t *testing.T) {
 	p.accessible()
 }
 
+// TestChannelProxy keeps the credentials of a proxy when other settings are saved. Empty, it is removed.
+func TestChannelProxy(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.Post("/api/manage/channels", `{"code":"toko","network":"whatsapp","settings":{"proxy":"socks5://ayu:secret@proxy.example.com:1080"}}`,
+		parleytest.As(c.Admin)).Expect(http.StatusCreated)
+	proxy := func() string {
+		return c.Get("/api/manage/channels/toko", parleytest.As(c.Admin)).Expect(http.StatusOK).Text("data.settings.proxy")
+	}
+	p := c.open("/channels/toko/settings")
+	p.fill("Give up after (hours)", "2")
+	p.click("button", "Save")
+	p.see("Saved")
+	if got := proxy(); got != "socks5://***@proxy.example.com:1080" {
+		t.Errorf("the proxy is %q", got)
+	}
+	p.accessible()
+	p.fill("Proxy", "")
+	p.click("button", "Save")
+	p.until("it is removed", `document.querySelector('[name="settings.proxy"]').value === ''`)
+	c.Eventually("it is removed", func() bool { return proxy() == "" })
+}
+
 func TestDeleteChannel(t *testing.T) {
 	t.Parallel()
 	c := start(t)

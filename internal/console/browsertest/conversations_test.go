@@ -130,6 +130,34 @@ func TestConversationReply(t *testing.T) {
 }
 
 // TestConversationRoles: viewers read and are offered nothing else.
+// TestConversationTimer sets when the messages of a chat and of a group disappear.
+func TestConversationTimer(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	group := c.Get("/api/groups").Text("data.0.id")
+	for _, chat := range []string{"6281234567890@c.us", group} {
+		to := `"contact_id":"` + chat + `"`
+		if chat == group {
+			to = `"group_id":"` + chat + `"`
+		}
+		c.Post("/api/send-message/text", `{`+to+`,"message":"Halo"}`).Expect(http.StatusOK)
+		p := c.open("/conversations/demo/" + chat)
+		p.click("button", "Disappearing messages")
+		p.choose("New messages in this chat", "604800")
+		p.accessible()
+		p.click("button", "Save")
+		p.see("Saved")
+		p.click("button", "Disappearing messages")
+		p.until("it is shown", `document.querySelector('dialog select')?.value === '604800'`)
+	}
+	if a := c.Get("/api/contact/info?contact_id=6281234567890@c.us").Expect(http.StatusOK); a.Number("data.disappearing_seconds") != 604800 {
+		t.Errorf("the contact is %s", a.Body)
+	}
+	if a := c.Get("/api/groups").Expect(http.StatusOK); a.Number("data.0.disappearing_seconds") != 604800 {
+		t.Errorf("the group is %s", a.Body)
+	}
+}
+
 func TestConversationRoles(t *testing.T) {
 	t.Parallel()
 	c := start(t)

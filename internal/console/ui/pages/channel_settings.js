@@ -30,7 +30,7 @@ export function Settings({ channel, changed }) {
       ? String(seconds(settings.ttl) / 3600) : '',
     'settings.retention': retention, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || [])
       .map(phone).join('\n'),
-    'settings.careful': typeof settings.careful === 'object' ? 'own' : settings.careful || 'off',
+    'settings.proxy': settings.proxy || '', 'settings.careful': typeof settings.careful === 'object' ? 'own' : settings.careful || 'off',
     'settings.calls.reject': Boolean(settings.calls?.reject), 'settings.calls.text': settings.calls?.text || '',
     'settings.opt_out.words': (settings.opt_out?.words || []).join(', '), 'settings.opt_out.reply': settings.opt_out?.reply || '',
   }, async (values) => {
@@ -52,6 +52,9 @@ export function Settings({ channel, changed }) {
     <${WhoMay} form=${form} name="settings.allow_only" />
     <${Field} form=${form} name="settings.careful" label=${t('careful')} hint=${t('carefulHint')} type="select"
       options=${['off', 'new_number', ...(typeof settings.careful === 'object' ? ['own'] : [])].map((one) => [one, t(`careful.${one}`)])} />
+    ${networkBy(channel.network)?.pairing.length > 0 && html`<${Field} form=${form} name="settings.proxy" label=${t('proxy')}
+      hint=${t('proxyHint')} inputmode="url" autocomplete="off" spellcheck="false" maxlength="2000"
+      placeholder="socks5://user:password@proxy.example.com:1080" />`}
     ${!hasAccount && html`<${Field} form=${form} name="settings.calls.reject" label=${t('rejectCalls')}
       hint=${t('rejectCallsHint')} type="checkbox" />`}
     ${form.values['settings.calls.reject'] && html`<${Field} form=${form} name="settings.calls.text" label=${t('callText')}
@@ -64,14 +67,14 @@ export function Settings({ channel, changed }) {
   <//><//>`;
 }
 
-const fields = ['pace', 'ttl', 'retention', 'allow_only', 'careful', 'calls', 'opt_out'];
+const fields = ['pace', 'ttl', 'retention', 'allow_only', 'careful', 'calls', 'opt_out', 'proxy'];
 
 // Settings are sent as a whole: a missing one is reset to its default, so those without a field go along. The server validates them.
 function wanted(values, settings) {
   const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text &&
     { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
   const words = toLabels(values['settings.opt_out.words']), reply = values['settings.opt_out.reply'].trim();
-  const text = values['settings.calls.text'].trim(), careful = values['settings.careful'];
+  const text = values['settings.calls.text'].trim(), proxy = values['settings.proxy'].trim(), careful = values['settings.careful'];
   return {
     name: values.name,
     labels: toLabels(values.labels),
@@ -80,7 +83,7 @@ function wanted(values, settings) {
       ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }),
       ...(values['settings.calls.reject'] && { calls: { reject: true, ...(text && { text }) } }),
       ...(careful !== 'off' && { careful: careful === 'own' ? settings.careful : careful }),
-      ...(words.length > 0 && { opt_out: { words, ...(reply && { reply }) } }) },
+      ...(proxy && { proxy }), ...(words.length > 0 && { opt_out: { words, ...(reply && { reply }) } }) },
   };
 }
 

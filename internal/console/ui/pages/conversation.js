@@ -1,12 +1,12 @@
 // One conversation: what was said in both directions, kept fresh, and the reply.
 import { html, useState, useEffect, useLayoutEffect, useMemo, useRef } from '../view.js';
-import { api } from '../api.js';
+import { api, useLoad } from '../api.js';
 import { generation } from '../live.js';
 import { href, setQuery } from '../router.js';
-import { channelBy, addChannels, hasRole } from '../state.js';
+import { channelBy, addChannels, hasRole, networkBy } from '../state.js';
 import { useKeys } from '../keys.js';
-import { texts, bytes } from '../i18n.js';
-import { Empty, Loading, Note } from '../parts/card.js';
+import { texts, bytes, duration } from '../i18n.js';
+import { Empty, Failed, Loading, Note } from '../parts/card.js';
 import { Button, IconButton } from '../parts/button.js';
 import { Dialog, confirm } from '../parts/dialog.js';
 import { Bubble, asBubble, excerpt, senderName } from '../parts/bubble.js';
@@ -93,6 +93,7 @@ export function Thread({ channel, chat, message, onBack, inner }) {
   const [reply, setReply] = useState(draft.get().reply || null);
   const answer = (to) => { setReply(to); draft.put({ reply: to }); };
   const [files, setFiles] = useState(null);
+  const [timed, setTimed] = useState(false);
   const box = useBottom(useMemo(() => list && { data: [...list].reverse() }, [list]), history.atEnd);
   useTarget(box, list, message);
   const loading = useRef(false);
@@ -153,7 +154,7 @@ export function Thread({ channel, chat, message, onBack, inner }) {
 
   return html`<section class="thread" aria-label=${t('with', { name })}>
     <${ThreadHead} name=${name} id=${id} info=${info} channel=${channel} at=${at} isGroup=${isGroup} onBack=${onBack}
-      seen=${unseen && hasRole('support') && seen} />
+      seen=${unseen && hasRole('support') && seen} onTimer=${() => setTimed(true)} />
     <div class="chat" onDrop=${(event) => { event.preventDefault(); if (hasRole('support')) setFiles([...event.dataTransfer.files]); }}
       onDragOver=${(event) => event.preventDefault()}>
       <div class="transcript" role="log" aria-label=${t('with', { name })} tabindex="0" ref=${box.ref} onScroll=${onScroll}>
@@ -189,6 +190,7 @@ export function Thread({ channel, chat, message, onBack, inner }) {
         kept=${draft.get().text} onText=${(text) => draft.put({ text })}
         lastOwn=${list?.findLast((m) => m.outgoing && m.type === 'text' && !m.deleted && !m.otp)?.body} />
     </div>
+    ${timed && html`<${Timer} to=${to} channel=${channel} close=${() => setTimed(false)} />`}
     ${files?.length > 0 && html`<${Attach} file=${files[0]} channel=${channel} name=${name} send=${send} close=${() => setFiles(null)} />`}
   </section>`;
 }
@@ -208,7 +210,7 @@ function useTarget(box, list, message) {
   }, [message, there]);
 }
 
-function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen }) {
+function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen, onTimer }) {
   const digits = !isGroup && number(id);
   const network = at && (at.simulated ? core('sandbox') : core('real'));
   return html`<header class="thread-head">
@@ -222,10 +224,38 @@ function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen }) {
     ${digits && at?.simulated && !at.archive_of &&
       html`<span class="hide-small"><a class="icon-button" href=${href(`/phone/${digits}`, { to: channel })} aria-label=${t('onPhone')}
         title=${t('onPhone')}><${Icon} name="phone" /></a></span>`}
+    ${info && hasRole('support') && at && !at.archive_of && networkBy(at.network)?.kinds.includes('disappearing') &&
+      html`<${IconButton} icon="clock" label=${t('timer')} onClick=${onTimer} />`}
     ${digits && html`<a class="icon-button" href=${href(`/contacts/${digits}`)} aria-label=${t('contact')} title=${t('contact')}>
       <${Icon} name="user" /></a>`}
     <span class="hide-small"><${IconButton} icon="close" label=${core('close')} onClick=${onBack} /></span>
   </header>`;
+}
+
+const timers = [0, 86400, 604800, 7776000]; // seconds that the network knows
+
+/** When new messages of the chat disappear. */
+function Timer({ to, channel, close }) {
+  const load = useLoad(async () => (to.group_id
+    ? (await api.get('/groups', { query: { limit: 100 }, channel })).data.find((group) => group.id === to.group_id)
+    : (await api.get('/contact/info', { query: to, channel })).data), [to.group_id || to.contact_id]);
+  return html`<${Dialog} open title=${t('timer')} onClose=${close}>
+    ${load.data ? html`<${TimerForm} now=${load.data.disappearing_seconds} to=${to} channel=${channel} close=${close} />`
+      : load.error ? html`<${Failed} load=${load} />` : html`<${Loading} rows=${2} />`}<//>`;
+}
+
+function TimerForm({ now, to, channel, close }) {
+  const form = useForm({ seconds: String(now) }, async ({ seconds }) => {
+    const { data } = await api.put('/chat/disappearing', { ...to, seconds: Number(seconds) }, { channel });
+    if (data?.error) throw new Error(data.error.message);
+    toast(t('timerSaved'), { kind: 'good' });
+    close();
+  });
+  return html`<${Form} form=${form}>
+    <${Field} form=${form} name="seconds" type="select" label=${t('timerLabel')} autofocus
+      options=${[...new Set([...timers, now])].map((s) => [String(s), s ? t('timerAfter', { time: duration(s * 1000) })
+        : t('timerOff')])} />
+    <div class="row"><${Submit} need="support" form=${form}>${core('save')}<//></div><//>`;
 }
 
 /** Why it failed, and who sent it, unless the one above says so. */
