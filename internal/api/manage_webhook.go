@@ -37,6 +37,16 @@ func addressWarning(address string) string {
 	return ""
 }
 
+// written is a webhook that was created or changed, with a warning if no call will reach it.
+func (s *server) written(w parley.Webhook) wire.Webhook {
+	row := toWebhook(w)
+	if s.config.Refuses != nil && s.config.Refuses(w.URL) {
+		row.Warning = "The address is private, so Parley does not call it. " +
+			"Start the server with --allow-private and its range, or use a public address."
+	}
+	return row
+}
+
 func (s *server) listWebhooks(ctx context.Context, r *request) (any, error) {
 	webhooks, err := s.config.Store.Webhooks(ctx)
 	return ok("OK", mapped(webhooks, r.webhook)), err
@@ -82,10 +92,10 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 		// The stored response must not contain the secret, so a retry gets only the webhook.
 		before := "The webhook already exists. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(w.ID), after: auditWebhook(w)}),
-			r.storeKey(ctx, tx, http.StatusCreated, ok(before, wire.NewWebhook{Webhook: toWebhook(w)})))
+			r.storeKey(ctx, tx, http.StatusCreated, ok(before, wire.NewWebhook{Webhook: s.written(w)})))
 	})
 	s.config.Callbacks.Reload(w.ID)
-	return ok("Webhook created", wire.NewWebhook{Webhook: toWebhook(w), Secret: secret}), err
+	return ok("Webhook created", wire.NewWebhook{Webhook: s.written(w), Secret: secret}), err
 }
 
 // channelField fails the field channel if the channel does not exist. An empty one means all channels.
@@ -145,7 +155,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		if moved || switches && enabled {
 			err = tx.RetryDeliveries(ctx, w.ID, time.Now())
 		}
-		changed = ok("Webhook changed", toWebhook(w))
+		changed = ok("Webhook changed", s.written(w))
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.auditTx(ctx, tx, change{string(w.ID), before, auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})

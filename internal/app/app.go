@@ -300,6 +300,7 @@ func (s *server) newAPI() *api.API {
 		Ready:             s.checkReady,
 		OnAuthenticated:   keepConnection,
 		OpenMetrics:       s.cfg.MetricsOpen,
+		Refuses:           s.webhookAddresses.Refuses,
 		TrustedProxies:    s.cfg.TrustedProxies,
 		OneProxy:          s.cfg.oneProxy,
 		OnUntrustedProxy:  s.noteUntrustedProxy,

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"syscall"
 
@@ -75,6 +76,17 @@ func (p Policy) allows(to netip.AddrPort) bool {
 		return p.allowsAddr(v4)
 	}
 	return true
+}
+
+// Refuses reports whether no connection is made to a URL, because its host is an IP address that is not allowed. A name may lead
+// anywhere: only a connection shows where.
+func (p Policy) Refuses(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return err == nil && !p.allows(netip.AddrPortFrom(addr, 0))
 }
 
 func (p Policy) allowsAddr(addr netip.Addr) bool {
