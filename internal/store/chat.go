@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"parley"
@@ -227,7 +228,8 @@ func (r Reader) LastWrote(ctx context.Context, channel parley.ChannelCode, conta
 			AND inbound_at > 0),
 		(SELECT max(received_at) FROM message WHERE message.chat = chat.id AND from_me = 0
 			AND position > (SELECT max(position) FROM message AS newest WHERE newest.chat = chat.id) - $2), 0)
-		FROM chat WHERE `+ofChannel+` AND contact IN `, ``, []any{string(channel), int64(recentMessages)}, texts(contacts),
+		FROM (SELECT id, channel, contact FROM chat WHERE contact IN `, ` LIMIT `+strconv.Itoa(maxChats)+`) AS chat WHERE `+ofChannel,
+		[]any{string(channel), int64(recentMessages)}, texts(contacts),
 		func(row scanner) (_ struct{}, err error) {
 			var contact parley.ContactID
 			var at int64
