@@ -236,9 +236,14 @@ const timers = [0, 86400, 604800, 7776000]; // seconds that the network knows
 
 /** When new messages of the chat disappear. */
 function Timer({ to, channel, close }) {
-  const load = useLoad(async () => (to.group_id
-    ? (await api.get('/groups', { query: { limit: 100 }, channel })).data.find((group) => group.id === to.group_id)
-    : (await api.get('/contact/info', { query: to, channel })).data), [to.group_id || to.contact_id]);
+  const load = useLoad(async () => {
+    if (to.contact_id) return (await api.get('/contact/info', { query: to, channel })).data;
+    for (let offset = 0; ; offset += 100) {
+      const { data } = await api.get('/groups', { query: { limit: 100, offset }, channel });
+      const group = data.find(({ id }) => id === to.group_id);
+      if (group || data.length < 100) return group || { disappearing_seconds: 0 };
+    }
+  }, [to.group_id || to.contact_id]);
   return html`<${Dialog} open title=${t('timer')} onClose=${close}>
     ${load.data ? html`<${TimerForm} now=${load.data.disappearing_seconds} to=${to} channel=${channel} close=${close} />`
       : load.error ? html`<${Failed} load=${load} />` : html`<${Loading} rows=${2} />`}<//>`;
