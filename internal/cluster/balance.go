@@ -147,6 +147,7 @@ func (c *Cluster) release(ctx context.Context, shards []int64) error {
 	if len(shards) == 0 {
 		return nil
 	}
+	id := c.id.Load()
 	c.mu.Lock()
 	for _, shard := range shards {
 		c.owned[shard], c.ready[shard] = false, false
@@ -155,7 +156,9 @@ func (c *Cluster) release(ctx context.Context, shards []int64) error {
 	stopping, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	if err := c.config.Stop(stopping); err != nil {
-		c.config.Fail(fmt.Errorf("channels could not be stopped before another node takes over: %w", err))
+		if id != 0 && c.id.Load() == id { // else the node lost all its shards meanwhile, and rejoin stops everything
+			c.config.Fail(fmt.Errorf("channels could not be stopped before another node takes over: %w", err))
+		}
 		return err
 	}
 	return c.storeRelease(ctx, shards)

@@ -31,7 +31,7 @@ type node struct {
 	broken  error // starting fails
 	stopped int   // how often everything was stopped
 	failed  error
-	hang    bool // stopping fails
+	stop    func() error // stops everything; nil: nothing needs that
 }
 
 var ports atomic.Int64
@@ -65,10 +65,11 @@ func joinAt(t *testing.T, address, url string) *node {
 		},
 		Stop: func(context.Context) error {
 			n.mu.Lock()
-			defer n.mu.Unlock()
 			n.stopped++
-			if n.hang {
-				return errors.New("it hangs")
+			stop := n.stop
+			n.mu.Unlock()
+			if stop != nil {
+				return stop()
 			}
 			return nil
 		},
@@ -146,6 +147,7 @@ func TestCluster(t *testing.T) {
 	t.Run("an address belongs to one node", func(t *testing.T) { testAddress(t, server.Schema(t)) })
 	t.Run("a start that failed is tried again", func(t *testing.T) { testStartAgain(t, server.Schema(t)) })
 	t.Run("a node that serves what is not its own begins again", func(t *testing.T) { testStolen(t, server) })
+	t.Run("a node that is taken over while it releases joins again", func(t *testing.T) { testLostWhileReleasing(t, server) })
 	t.Run("changes say what changed", func(t *testing.T) { testChanges(t, server.Schema(t)) })
 	t.Run("a slow read costs nobody the membership", func(t *testing.T) { testSlowRead(t, server) })
 	t.Run("nodes of other installations keep their sessions", func(t *testing.T) { testNames(t, server) })
@@ -342,6 +344,35 @@ func testStolen(t *testing.T, server *postgrestest.Server) {
 	defer a.mu.Unlock()
 	if a.stopped == 0 || a.failed != nil {
 		t.Errorf("stopped %d times, failed: %v", a.stopped, a.failed)
+	}
+}
+
+// testLostWhileReleasing: everything of a node that lost its membership is stopped, not only what it was releasing. That the release
+// found it running does not end the process.
+func testLostWhileReleasing(t *testing.T, server *postgrestest.Server) {
+	address := server.Schema(t)
+	_, schema, _ := strings.Cut(address, "search_path=")
+	a := join(t, address)
+	was := a.ID()
+	var lost atomic.Bool
+	a.mu.Lock()
+	a.stop = func() error {
+		if lost.Swap(true) {
+			return nil
+		}
+		if err := server.Exec(fmt.Sprintf("DELETE FROM %s.node WHERE id = %d", schema, was)); err != nil {
+			return err
+		}
+		eventually(t, "it knows", func() bool { return a.ID() != was })
+		return errors.New("a channel is still open")
+	}
+	a.mu.Unlock()
+	b := join(t, address) // it gets half of the shards
+	eventually(t, "both have shards", func() bool { return a.ID() != was && owned(a) > 0 && owned(b) > 0 })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !lost.Load() || a.failed != nil {
+		t.Errorf("lost its membership: %t, failed: %v", lost.Load(), a.failed)
 	}
 }
 
