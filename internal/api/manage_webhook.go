@@ -15,12 +15,17 @@ import (
 	"parley/internal/wire"
 )
 
-func toWebhook(w parley.Webhook) wire.Webhook {
-	return wire.Webhook{
+func (s *server) toWebhook(w parley.Webhook) wire.Webhook {
+	row := wire.Webhook{
 		ID: w.ID, URL: w.URL, Channel: wire.Text(w.Channel), Events: w.Types, MediaLinks: mediaLinks[w.SignedMedia],
 		Enabled: w.IsEnabled(), Reason: w.Reason, DisabledAt: wire.At(w.DisabledAt),
 		FailingSince: wire.At(w.FailingSince), Failures: w.Failures, Warning: addressWarning(w.URL), CreatedAt: wire.At(w.CreatedAt),
 	}
+	if s.config.Refuses != nil && s.config.Refuses(w.URL) {
+		row.Warning = "The address is private, so Parley does not call it. " +
+			"Start the server with --allow-private and its range, or use a public address."
+	}
+	return row
 }
 
 // mediaLinks says whether the links to files in the events of a webhook need a token, or are signed.
@@ -37,24 +42,14 @@ func addressWarning(address string) string {
 	return ""
 }
 
-// written is a webhook that was created or changed, with a warning if no call will reach it.
-func (s *server) written(w parley.Webhook) wire.Webhook {
-	row := toWebhook(w)
-	if s.config.Refuses != nil && s.config.Refuses(w.URL) {
-		row.Warning = "The address is private, so Parley does not call it. " +
-			"Start the server with --allow-private and its range, or use a public address."
-	}
-	return row
-}
-
 func (s *server) listWebhooks(ctx context.Context, r *request) (any, error) {
 	webhooks, err := s.config.Store.Webhooks(ctx)
-	return ok("OK", mapped(webhooks, r.webhook)), err
+	return ok("OK", mapped(webhooks, func(w parley.Webhook) wire.Webhook { return s.shown(r, w) })), err
 }
 
-// webhook is one as the caller may see it.
-func (r *request) webhook(w parley.Webhook) wire.Webhook {
-	row := toWebhook(w)
+// shown is a webhook as the caller may see it.
+func (s *server) shown(r *request, w parley.Webhook) wire.Webhook {
+	row := s.toWebhook(w)
 	row.URL = r.shownAddress(row.URL)
 	return row
 }
@@ -63,7 +58,7 @@ func (r *request) webhookID() parley.WebhookID { return parley.WebhookID(r.http.
 
 func (s *server) readWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.config.Store.Webhook(ctx, r.webhookID())
-	return ok("OK", r.webhook(w)), notFoundAs(err, errNoWebhook)
+	return ok("OK", s.shown(r, w)), notFoundAs(err, errNoWebhook)
 }
 
 var errNoWebhook = parley.Errorf(parley.NotFound, "This webhook does not exist.")
@@ -92,10 +87,10 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 		// The stored response must not contain the secret, so a retry gets only the webhook.
 		before := "The webhook already exists. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
 		return errors.Join(r.auditTx(ctx, tx, change{object: string(w.ID), after: auditWebhook(w)}),
-			r.storeKey(ctx, tx, http.StatusCreated, ok(before, wire.NewWebhook{Webhook: s.written(w)})))
+			r.storeKey(ctx, tx, http.StatusCreated, ok(before, wire.NewWebhook{Webhook: s.toWebhook(w)})))
 	})
 	s.config.Callbacks.Reload(w.ID)
-	return ok("Webhook created", wire.NewWebhook{Webhook: s.written(w), Secret: secret}), err
+	return ok("Webhook created", wire.NewWebhook{Webhook: s.toWebhook(w), Secret: secret}), err
 }
 
 // channelField fails the field channel if the channel does not exist. An empty one means all channels.
@@ -155,7 +150,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		if moved || switches && enabled {
 			err = tx.RetryDeliveries(ctx, w.ID, time.Now())
 		}
-		changed = ok("Webhook changed", s.written(w))
+		changed = ok("Webhook changed", s.toWebhook(w))
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.auditTx(ctx, tx, change{string(w.ID), before, auditWebhook(w)}),
 			r.storeKey(ctx, tx, http.StatusOK, changed))
 	})

@@ -70,7 +70,7 @@ func webhookMake(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		// whether it may be reached is decided later
 		{`{"url":"http://10.0.0.1:8080/?a=b&a=c#d","events":[]}`, "http://10.0.0.1:8080/?a=b&a=c#d", nil, []string{}, true},
 		{`{"url":"HTTP://Example.com"}`, "HTTP://Example.com", nil, []string{}, true},
-		{`{"url":"https://169.254.169.254/"}`, "https://169.254.169.254/", nil, []string{}, false},
+		{`{"url":"https://169.254.169.254/"}`, "https://169.254.169.254/", nil, []string{}, true},
 		{`{"url":"` + longest + `","channel":"hooked"}`, longest, "hooked", []string{}, false},
 		{`{"url":"https://example.com/","channel":"hooked","events":["message.received","otp.approved","message.received"]}`,
 			"https://example.com/", "hooked", []string{"message.received", "otp.approved"}, false},
