@@ -120,6 +120,23 @@ var channelTests = map[string]func(*env){
 		e.same("channel", e.stored(main), want)
 	},
 
+	"the ages of earlier numbers are kept": func(e *env) {
+		c := fullChannel(main)
+		c.PairedAt = start.Add(-time.Hour)
+		e.tx(func(tx *store.Tx) error {
+			if err := tx.AddChannel(e.Context(), c); err != nil {
+				return err
+			}
+			since, err := tx.ChangeAge(e.Context(), c, "628111", start)
+			e.same("a new number", since, start)
+			if err == nil {
+				since, err = tx.ChangeAge(e.Context(), parley.Channel{Code: main, Number: "628111", PairedAt: start}, c.Number, start)
+				e.same("the first one", since, c.PairedAt)
+			}
+			return err
+		})
+	},
+
 	"a code that is used again is another channel": func(e *env) {
 		e.channel(main)
 		first, err := e.store.Channel(e.Context(), main)
