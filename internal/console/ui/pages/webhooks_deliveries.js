@@ -111,7 +111,8 @@ const columns = [
   { id: 'attempts', get label() { return t('attempts'); }, cell: (d) => html`<span class="mono-num">${d.attempts}/${toAttempts(d)}</span>`,
     align: 'end', wide: true },
   { id: 'next', get label() { return t('next'); },
-    cell: (d) => (d.next_at ? html`<span class="mono-num" title=${d.next_at}><${Left} until=${d.next_at} /></span>` : ''), align: 'end' },
+    cell: (d) => (d.next_at ? html`<span class="mono-num" title=${d.next_at}><${Left} until=${d.next_at} /></span>`
+      : d.state === 'waiting' ? t('inLine') : ''), align: 'end' },
 ];
 
 /** "Replay 214 failed since 11:40": counted before it is done, in steps that are seen. */
