@@ -48,9 +48,10 @@ test: test-deps ## Run the tests of every package
 
 check: test extra ## Run everything that a change must pass
 
-# Of the tests, two groups run at a time: those on PostgreSQL wait more than they work, and race works while they wait.
+# The tests on PostgreSQL wait more than they work: some others run beside them.
 extra: fmt static tidy generated test-deps postgres-deps clients-deps browser-deps ## Run what check does beyond test
-	$(MAKE) -j2 postgres race kills browser clients fuzz
+	$(MAKE) -j2 postgres fuzz kills clients
+	$(MAKE) race browser
 
 # The detector makes everything about eight times slower. Tests without concurrency are skipped, also those that walk
 # through tables one request after the other, and the loops are shorter.
@@ -95,7 +96,7 @@ FUZZED := $(CURDIR)/bin/cloud.test
 fuzz: ## Fuzz what strangers can send, for FUZZ each
 	go test -c -vet=off -gcflags=parley/internal/network/cloud=-d=libfuzzer -gcflags=encoding/json=-d=libfuzzer -o $(FUZZED) ./internal/network/cloud
 	cd internal/network/cloud && for target in FuzzParse FuzzVerify; do \
-		$(FUZZED) -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZ) -test.fuzzcachedir $(CURDIR)/bin/fuzz -test.parallel 2 || { tail -n +1 testdata/fuzz/*/*; exit 1; }; done
+		$(FUZZED) -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZ) -test.fuzzcachedir $(CURDIR)/bin/fuzz -test.parallel 1 || { tail -n +1 testdata/fuzz/*/*; exit 1; }; done
 
 # Those that use PostgreSQL, and three nodes that are killed, stopped and paused once: these wait more than they work.
 postgres: export PARLEY_POSTGRES=1
