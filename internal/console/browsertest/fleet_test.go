@@ -3,6 +3,7 @@ package browsertest
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,6 +182,7 @@ func TestLookUpOfAnID(t *testing.T) {
 	p.until("it is found", `document.querySelectorAll('main tbody tr[data-key]').length === 1`)
 	asked := eval[[]string](p, `performance.getEntriesByType('resource').map((one) => one.name)
 		.filter((name) => /manage\/(find|messages\/)/.test(name))`)
+	asked = slices.Compact(asked) // a new status has it read again
 	if len(asked) != 1 || !strings.Contains(asked[0], "/manage/find?") {
 		t.Errorf("asked for %v", asked)
 	}
