@@ -232,16 +232,16 @@ function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen, onTime
   </header>`;
 }
 
-const timers = [0, 86400, 604800, 7776000]; // seconds that the network knows
+const timers = [0, 86400, 604800, 7776000]; // seconds
 
-/** When new messages of the chat disappear. */
+/** When messages disappear. */
 function Timer({ to, channel, close }) {
   const load = useLoad(async () => {
     if (to.contact_id) return (await api.get('/contact/info', { query: to, channel })).data;
     for (let offset = 0; ; offset += 100) {
       const { data } = await api.get('/groups', { query: { limit: 100, offset }, channel });
       const group = data.find(({ id }) => id === to.group_id);
-      if (group || data.length < 100) return group || { disappearing_seconds: 0 };
+      if (group || !data[99]) return { disappearing_seconds: 0, ...group };
     }
   }, [to.group_id || to.contact_id]);
   return html`<${Dialog} open title=${t('timer')} onClose=${close}>
