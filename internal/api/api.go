@@ -76,7 +76,6 @@ type Config struct {
 	OpenMetrics bool
 	// Refuses reports whether webhooks never reach a URL, because its address is private; nil: none is refused.
 	Refuses func(url string) bool
-
 	// TrustedProxies are the proxies whose X-Forwarded-For is used. OneProxy means that only the peer is one: clients may have
 	// addresses in these ranges, and an address that such a client put into the header is not believed.
 	TrustedProxies []netip.Prefix

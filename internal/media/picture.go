@@ -20,9 +20,8 @@ import (
 	"parley"
 )
 
-// thumbnailSize is the longer side of a thumbnail in pixels.
 const (
-	thumbnailSize    = 100
+	thumbnailSize    = 100 // the longer side of a thumbnail in pixels
 	thumbnailQuality = 70
 )
 

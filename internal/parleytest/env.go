@@ -208,7 +208,7 @@ func (e *Env) TryCall(method, path, body string, options ...Option) (*Response, 
 	if err == nil {
 		err = record(recording{e.T.Name(), method, path, body, resp.StatusCode, string(text)})
 	}
-	return &Response{T: e.T, Request: method + " " + path, Status: resp.StatusCode, Header: resp.Header, Body: text}, err
+	return &Response{T: e.T, Request: method + " " + path, Status: resp.StatusCode, Header: resp.Header, Body: text, At: time.Now()}, err
 }
 
 // Get, Post, Put and Delete are Call with the method named.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 type Response struct {
@@ -14,6 +15,7 @@ type Response struct {
 	Status  int
 	Header  http.Header
 	Body    []byte
+	At      time.Time // when it came
 }
 
 // Expect fails the test on another status.
