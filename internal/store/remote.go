@@ -40,18 +40,26 @@ func (r Reader) RemoteSend(ctx context.Context, channel parley.ChannelCode, id p
 	return s, err
 }
 
-// BeginRemoteSend stores that a message may leave from now on.
-func (t *Tx) BeginRemoteSend(_ context.Context, channel parley.ChannelCode, id parley.MessageID, to parley.ContactID, at time.Time) error {
+// BeginRemoteSend stores that a message may leave from now on. If it may have left before and is not to be sent again, it stores nothing
+// and returns [parley.ErrExists].
+func (t *Tx) BeginRemoteSend(_ context.Context, channel parley.ChannelCode, id parley.MessageID, to parley.ContactID, at time.Time,
+	again bool) error {
 	number, err := t.channelID(channel)
 	if err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO remote_attempt (channel, message, contact, at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (channel, message) DO UPDATE SET at = excluded.at`, number, string(id), string(to), millis(at))
+	args := []any{number, string(id), string(to), millis(at)}
+	if again {
+		return t.exec(`INSERT INTO remote_attempt (channel, message, contact, at) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (channel, message) DO UPDATE SET at = excluded.at`, args...)
+	}
+	return t.add(`INSERT INTO remote_attempt (channel, message, contact, at) SELECT $1, $2, $3, $4
+		WHERE NOT EXISTS (SELECT 1 FROM remote_message WHERE channel = $1 AND message = $2)
+		ON CONFLICT (channel, message) DO NOTHING`, args...)
 }
 
 // EndRemoteSend stores the outcome of a message: the network's id, or that it did not leave if that is empty. It returns how many
-// copies the network confirmed.
+// copies the network confirmed; zero: this one was known.
 func (t *Tx) EndRemoteSend(_ context.Context, channel parley.ChannelCode, id parley.MessageID, to parley.ContactID, remote string) (
 	copies int, err error) {
 	number, err := t.channelID(channel)
@@ -61,14 +69,16 @@ func (t *Tx) EndRemoteSend(_ context.Context, channel parley.ChannelCode, id par
 	if err := t.exec(`DELETE FROM remote_attempt WHERE channel = $1 AND message = $2`, number, string(id)); err != nil || remote == "" {
 		return 0, err
 	}
-	if err := t.addRemoteMessage(number, remote, RemoteMessage{id, to, true}); err != nil {
+	if err := t.addRemoteMessage(number, remote, RemoteMessage{id, to, true}); err == parley.ErrExists {
+		return 0, nil
+	} else if err != nil {
 		return 0, err
 	}
 	return copies, t.row(`SELECT count(*) FROM remote_message WHERE channel = $1 AND message = $2`, []any{number, string(id)}, &copies)
 }
 
 func (t *Tx) addRemoteMessage(channel int64, remote string, m RemoteMessage) error {
-	return t.exec(`INSERT INTO remote_message (channel, remote, message, contact, from_me) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+	return t.add(`INSERT INTO remote_message (channel, remote, message, contact, from_me) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
 		channel, remote, string(m.ID), string(m.Contact), flag(m.FromMe))
 }
 
@@ -92,7 +102,7 @@ func (t *Tx) AddRemoteInbound(_ context.Context, channel parley.ChannelCode, id 
 	if err != nil {
 		return err
 	}
-	if err := t.addRemoteMessage(number, c.Inbound, RemoteMessage{ID: id, Contact: c.Contact}); err != nil {
+	if err := t.addRemoteMessage(number, c.Inbound, RemoteMessage{ID: id, Contact: c.Contact}); err != nil && err != parley.ErrExists {
 		return err
 	}
 	if c.UserID != "" {

@@ -15,7 +15,7 @@ var remoteSum = make([]byte, 32)
 func addRemote(t *testing.T, db *store.DB) {
 	t.Helper()
 	err := db.Tx(t.Context(), func(tx *store.Tx) error {
-		if err := tx.BeginRemoteSend(t.Context(), main, "A1", ann, start); err != nil {
+		if err := tx.BeginRemoteSend(t.Context(), main, "A1", ann, start, false); err != nil {
 			return err
 		}
 		if err := tx.SetRemoteFile(t.Context(), main, remoteSum, "77", start.Add(time.Hour)); err != nil {

@@ -16,9 +16,16 @@ var remoteTests = map[string]func(*env){
 		}
 		e.same("before", send(), store.RemoteSend{})
 		for _, at := range []time.Time{start, start.Add(time.Minute)} { // again replaces
-			e.tx(func(tx *store.Tx) error { return tx.BeginRemoteSend(e.Context(), main, "A1", ann, at) })
+			e.tx(func(tx *store.Tx) error { return tx.BeginRemoteSend(e.Context(), main, "A1", ann, at, true) })
 			e.same("attempt", send(), store.RemoteSend{AttemptAt: at})
 		}
+		begin := func(id parley.MessageID) error {
+			return e.store.Tx(e.Context(), func(tx *store.Tx) error { return tx.BeginRemoteSend(e.Context(), main, id, ann, start, false) })
+		}
+		if err := begin("A1"); err != parley.ErrExists {
+			e.Errorf("beginning beside an attempt: %v", err)
+		}
+		e.same("attempt", send(), store.RemoteSend{AttemptAt: start.Add(time.Minute)})
 		to, err := e.store.RemoteAttempt(e.Context(), main, "A1")
 		e.must(err)
 		e.same("contact", to, ann)
@@ -31,7 +38,11 @@ var remoteTests = map[string]func(*env){
 		}
 		end("")
 		e.same("after a refusal", send(), store.RemoteSend{})
-		e.same("copies", []int{end("wamid.1"), end("wamid.1"), end("wamid.2")}, []int{1, 1, 2})
+		e.same("copies", []int{end("wamid.1"), end("wamid.1"), end("wamid.2")}, []int{1, 0, 2})
+		if err := begin("A1"); err != parley.ErrExists {
+			e.Errorf("beginning after the response: %v", err)
+		}
+		e.must(begin("A2"))
 		e.same("after the response", send(), store.RemoteSend{Remote: "wamid.1"})
 		m, err := e.store.RemoteMessage(e.Context(), main, "wamid.2")
 		e.must(err)
@@ -135,7 +146,7 @@ var remoteTests = map[string]func(*env){
 		}
 		e.same("file", []string{file(start), file(start.Add(time.Hour))}, []string{"2", ""})
 		e.tx(func(tx *store.Tx) error {
-			if err := tx.BeginRemoteSend(e.Context(), main, "A1", ann, start); err != nil {
+			if err := tx.BeginRemoteSend(e.Context(), main, "A1", ann, start, false); err != nil {
 				return err
 			}
 			return tx.AddRemoteInbound(e.Context(), main, "WA1", store.RemoteContact{Contact: ann, UserID: "ID.1", Inbound: "1", InboundAt: start})

@@ -57,23 +57,12 @@ type acceptance struct {
 // is there, the message may have left: it waits for a status. After the waiting time it is sent again, or fails, as the channel
 // is set up.
 func (s *session) sendMessage(ctx context.Context, m *parley.Message) error {
-	known, err := s.known(ctx, m.ID)
-	if err != nil || known.Remote != "" { // it left, and the process died before that was stored with the message
-		return err
-	}
-	text, _ := m.Content.(parley.Text)
-	again := !known.AttemptAt.IsZero()
-	if again {
-		since := known.AttemptAt
-		if s.opened.After(since) { // statuses could not come before
-			since = s.opened
-		}
-		if left := s.unknownWait(text.Code != "") - time.Since(since); left > 0 {
-			return &network.Error{Class: network.Unknown, Cause: errors.New("no status came yet"), RetryAfter: left}
-		}
-		s.noteUnknown()
-		if s.settings().OnUnknown == parley.FailUnknown {
-			return errors.Join(s.endAttempt(ctx, m), errUnknownOutcome)
+	var again, left bool
+	var err error
+	isNew := m.Attempts == 0 && m.CreatedAt.After(s.opened)
+	if !isNew || parley.MediaIn(m.Content) != nil { // else begin finds out, and nothing is uploaded in vain
+		if again, left, err = s.tried(ctx, m); err != nil || left {
+			return err
 		}
 	}
 	a, err := s.account(ctx)
@@ -84,8 +73,18 @@ func (s *session) sendMessage(ctx context.Context, m *parley.Message) error {
 	if err != nil {
 		return err
 	}
-	if err := s.begin(ctx, m, body, again); err != nil {
-		return err
+	err = s.begin(ctx, m, body, again)
+	if errors.Is(err, parley.ErrExists) {
+		if again, left, err = s.tried(ctx, m); err != nil || left {
+			return err
+		}
+		err = s.begin(ctx, m, body, again)
+	}
+	if err != nil {
+		return network.NotConnected(err)
+	}
+	if may := s.d.config.MaySend; may != nil && !may() {
+		return network.NotConnected(nil)
 	}
 	s.inFlight.Add(1)
 	var response acceptance
@@ -106,6 +105,30 @@ func (s *session) sendMessage(ctx context.Context, m *parley.Message) error {
 	return nil
 }
 
+// tried reports whether a message left, or may have left and is to be sent again. The error says that it has to wait, or that it failed.
+func (s *session) tried(ctx context.Context, m *parley.Message) (again, left bool, err error) {
+	known, err := s.known(ctx, m.ID)
+	if err != nil || known.Remote != "" { // it left, and the process died before that was stored with the message
+		return false, true, err
+	}
+	if known.AttemptAt.IsZero() {
+		return false, false, nil
+	}
+	since := known.AttemptAt
+	if s.opened.After(since) { // statuses could not come before
+		since = s.opened
+	}
+	text, _ := m.Content.(parley.Text)
+	if rest := s.unknownWait(text.Code != "") - time.Since(since); rest > 0 {
+		return true, false, &network.Error{Class: network.Unknown, Cause: errors.New("no status came yet"), RetryAfter: rest}
+	}
+	s.noteUnknown()
+	if s.settings().OnUnknown == parley.FailUnknown {
+		return true, false, errors.Join(s.endAttempt(ctx, m), errUnknownOutcome)
+	}
+	return true, false, nil
+}
+
 // storeLater stores Meta's id of a message while the message is reported as SENT. Until then the attempt is open, and a status ends it
 // too: nobody waits for the disk.
 func (s *session) storeLater(ctx context.Context, id parley.MessageID, to parley.ContactID, remote string) {
@@ -113,11 +136,15 @@ func (s *session) storeLater(ctx context.Context, id parley.MessageID, to parley
 	s.running.Go(func() {
 		defer s.inFlight.Add(-1)
 		defer s.ending.RUnlock()
+		wait.Sleep(s.ctx, storePause)
 		if _, err := s.storeSent(context.WithoutCancel(ctx), id, to, remote); err != nil {
 			s.d.config.Log.Warn("store Meta's id of a message", "channel", s.channel.Code, "error", err)
 		}
 	})
 }
+
+// storePause lets the caller have its response first.
+const storePause = 2 * time.Millisecond
 
 // awaitStored waits for what storeLater is storing.
 func (s *session) awaitStored() {
@@ -138,10 +165,10 @@ func (s *session) known(ctx context.Context, id parley.MessageID) (store.RemoteS
 var errUnknownOutcome = network.Refuse(parley.UnknownOutcome,
 	"Meta may have accepted it, but did not say so. Look whether it arrived before you send it again.")
 
-// begin waits for the number's rate and stores the attempt.
+// begin waits for the number's rate and stores the attempt. [parley.ErrExists]: there was one before that is not known.
 func (s *session) begin(ctx context.Context, m *parley.Message, body envelope, again bool) error {
 	if !wait.Sleep(ctx, s.reserve()) {
-		return network.NotConnected(ctx.Err())
+		return ctx.Err()
 	}
 	err := s.d.config.Store.Tx(ctx, func(tx *store.Tx) error {
 		if again {
@@ -154,18 +181,12 @@ func (s *session) begin(ctx context.Context, m *parley.Message, body envelope, a
 				return err
 			}
 		}
-		return tx.BeginRemoteSend(ctx, s.channel.Code, m.ID, m.Chat, time.Now())
+		return tx.BeginRemoteSend(ctx, s.channel.Code, m.ID, m.Chat, time.Now(), again)
 	})
-	if err != nil {
-		return network.NotConnected(err)
-	}
-	if again {
+	if err == nil && again {
 		s.d.metrics.resends.Inc()
 	}
-	if may := s.d.config.MaySend; may != nil && !may() {
-		return network.NotConnected(nil)
-	}
-	return nil
+	return err
 }
 
 // notAccepted handles the error of a request. Unless its outcome is unknown, the attempt ends.

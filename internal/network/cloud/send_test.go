@@ -152,7 +152,7 @@ func TestAttemptSurvives(t *testing.T) {
 	w := newWorld(t)
 	m := w.text("later")
 	w.must(w.store.Tx(t.Context(), func(tx *store.Tx) error {
-		return tx.BeginRemoteSend(t.Context(), code, m.ID, m.Chat, time.Now().Add(-time.Hour))
+		return tx.BeginRemoteSend(t.Context(), code, m.ID, m.Chat, time.Now().Add(-time.Hour), false)
 	}))
 	s, _ := w.open() // statuses can come from now on
 	err := s.Send(t.Context(), []*parley.Message{m})[0]
