@@ -3,10 +3,13 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // checkWindow refuses a message of a sandbox channel that simulates the reply window, if the contact did not write in it. Codes go as
@@ -21,7 +24,33 @@ func (a *account) checkWindow(ctx context.Context, m *parley.Message) error {
 	if err != nil || wrote {
 		return err
 	}
+	if text, isText := m.Content.(parley.Text); isText && c.Settings.Cloud != nil && c.Settings.Cloud.OutsideWindow != nil {
+		return a.sendAsTemplate(ctx, m, text, *c.Settings.Cloud.OutsideWindow)
+	}
 	return network.Refuse(parley.OutsideWindow, "This contact has not written recently enough for this message. Send a template instead.")
+}
+
+// sendAsTemplate notes that a text leaves as a template with one gap, if the channel has that one.
+func (a *account) sendAsTemplate(ctx context.Context, m *parley.Message, text parley.Text, as parley.TemplateName) error {
+	templates, err := a.g.Templates(a.code)
+	if err != nil {
+		return err
+	}
+	all, err := templates.Templates(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(t parley.TemplateInfo) bool {
+		return t.Name == as.Name && t.Language == as.Language && t.Status == "APPROVED" && len(t.Gaps()) == 1
+	}) {
+		return network.Refuse(parley.TemplateProblem, fmt.Sprintf("The text would go as the template %s (%s), but there is none of that "+
+			"name and language that is approved and has one gap.", as.Name, as.Language))
+	}
+	text.SentAs = parley.KindTemplate
+	m.Content = text
+	return a.tx(ctx, func(tx *store.Tx) error {
+		return parley.IgnoreNotFound(tx.SetSentAs(ctx, a.code, m.Ref(), text.SentAs))
+	})
 }
 
 // WindowEnds returns until when contacts can get more than templates, by the channel's clock; a contact that gets only templates is not

@@ -137,6 +137,23 @@ func sandboxWindow(t *testing.T, e *parleytest.Env) {
 	}
 	e.Post("/api/sandbox/clock", `{"advance":86401}`, as).Expect(http.StatusOK)
 	expect("a day later", "outside_window")
+
+	// With a template for that, texts go as one; it needs one gap.
+	set := func(name string) {
+		e.Call("PATCH", "/api/manage/channels/window", `{"settings":{"window":"24h","cloud":{"outside_window":{"template":"`+name+
+			`","language":"id"}}}}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
+	}
+	set("hello")
+	expect("a template without a gap", "template")
+	e.Post("/api/templates", `{"name":"update","language":"id","body":"Kabar: {{1}}"}`, as).Expect(http.StatusCreated)
+	set("update")
+	sent := e.Post(sendText, textTo(number), as).Expect(http.StatusOK)
+	if status := sent.Text("data.status"); status != "SENT" {
+		t.Errorf("a text as a template: %s", sent.Body)
+	}
+	if a := e.Get("/api/messages/"+sent.Text("data.message_id"), as).Expect(http.StatusOK); a.Text("data.sent_as") != "template" {
+		t.Errorf("a text as a template is %s", a.Body)
+	}
 	if end := until(); end != "" {
 		t.Errorf("a day later the window is open until %s", end)
 	}
