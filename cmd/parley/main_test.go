@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			"await":  await,
 			"exits":  exits,
 			"hook":   hook,
+			"meta":   meta,
 			"http":   request,
 			"setenv": setenv,
 			"mode":   mode,

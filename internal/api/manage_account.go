@@ -38,7 +38,9 @@ func (s *server) account(r *request, on parley.NetworkName, isNew bool) []byte {
 	fields := map[string]string{}
 	for _, c := range s.config.Gateway.Network(on).Credentials {
 		switch {
-		case !f.Has(c.Name) && (!isNew || c.Kind == network.CredentialURL):
+		case !f.Has(c.Name) && (!isNew || c.Kind == network.CredentialURL || c.Kind == network.CredentialChoice):
+		case c.Kind == network.CredentialChoice:
+			fields[c.Name] = f.Choice(c.Name, true, c.Choices...)
 		case c.Kind == network.CredentialID:
 			fields[c.Name] = f.Matching(c.Name, metaID, "an id of digits, as Meta shows it")
 		default:
@@ -47,9 +49,6 @@ func (s *server) account(r *request, on parley.NetworkName, isNew bool) []byte {
 	}
 	if f.Has("pin") {
 		fields["pin"] = f.Matching("pin", sixDigits, "the six digits of the number's PIN")
-	}
-	if f.Has("webhook") {
-		fields["webhook"] = f.Choice("webhook", true, "number", "app", "none")
 	}
 	text, _ := json.Marshal(fields) // of texts only
 	return text

@@ -91,7 +91,7 @@ func newClient(v network.Versioned) *wire.NetworkClient {
 func (s *server) network(i network.Info) wire.Network {
 	pairing := mapped(i.Pairing, func(m network.PairingMethod) string { return string(m) })
 	credentials := mapped(i.Credentials, func(c network.Credential) wire.Credential {
-		return wire.Credential{Name: c.Name, Kind: string(c.Kind)}
+		return wire.Credential{Name: c.Name, Kind: string(c.Kind), Choices: c.Choices}
 	})
 	row := wire.Network{Name: i.Name, Title: i.Title, Simulated: i.Simulated, Pairing: pairing, Credentials: credentials,
 		Groups: i.Groups, Kinds: i.Kinds, Pace: toPace(i.LeastPace, i.MostPace)}

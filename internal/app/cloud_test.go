@@ -92,11 +92,33 @@ func TestCloudNetwork(t *testing.T) {
 	change("webhook", "number")
 	silent := maps.Clone(account)
 	silent["phone_number_id"], silent["webhook"] = meta.AddNumber("6281100000002").ID, "none"
-	if status, text := create("silent", silent); status != http.StatusCreated || !strings.Contains(text, proxy.URL+"/network/cloud/silent") {
-		t.Errorf("create without a webhook: %d %s", status, text)
+	status, made := create("silent", silent)
+	if status != http.StatusCreated || !strings.Contains(made, proxy.URL+"/network/cloud/silent") {
+		t.Errorf("create without a webhook: %d %s", status, made)
 	}
 	awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/silent", s.admin); return text }, `"status":"WORKING"`,
 		`"webhook_url":""`, `"reports_since":null`)
+	var shown struct {
+		Data struct {
+			Cloud struct {
+				Verify string `json:"verify_token"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(made), &shown); err != nil || shown.Data.Cloud.Verify == "" {
+		t.Fatalf("the verify token: %v %s", err, made)
+	}
+	paste := func(token string) int { // what Meta does when somebody gives it the address
+		status, _ := r.get(t, "/network/cloud/silent?hub.mode=subscribe&hub.challenge=7&hub.verify_token="+token, "")
+		return status
+	}
+	if status := paste("guessed"); status != http.StatusForbidden {
+		t.Errorf("a wrong verify token: %d", status)
+	}
+	if status := paste(shown.Data.Cloud.Verify); status != http.StatusOK {
+		t.Errorf("the verify token: %d", status)
+	}
+	awaitText(t, func() string { _, text := r.get(t, "/api/manage/channels/silent", s.admin); return text }, `"reports_since":"20`)
 	if status, text := manage("DELETE", "/api/manage/channels/silent", nil); status/100 != 2 {
 		t.Errorf("delete: %d %s", status, text)
 	}

@@ -35,8 +35,9 @@ const (
 
 // Credential is one value that an account needs, by its name in requests.
 type Credential struct {
-	Name string
-	Kind CredentialKind
+	Name    string
+	Kind    CredentialKind
+	Choices []string // of the kind choice; the first is the default
 }
 
 // CredentialKind is how a value is asked for and checked.
@@ -46,6 +47,7 @@ const (
 	CredentialID     CredentialKind = "id"     // digits that the network shows
 	CredentialSecret CredentialKind = "secret" // never shown again
 	CredentialURL    CredentialKind = "url"    // where the network is; optional
+	CredentialChoice CredentialKind = "choice" // one of Choices; optional
 )
 
 // Pace returns the least and the most time between two sends of a channel; zeros: none.

@@ -90,8 +90,9 @@ type Network struct {
 
 // Credential is a value that the account of a channel needs.
 type Credential struct {
-	Name string `json:"name"`
-	Kind string `json:"kind"` // id, secret or url
+	Name    string   `json:"name"`
+	Kind    string   `json:"kind"` // id, secret, url or choice
+	Choices []string `json:"choices,omitempty"`
 }
 
 type NetworkClient struct {

@@ -84,6 +84,25 @@ func TestOfficialAPI(t *testing.T) {
 	if text := eval[string](p, `document.documentElement.outerHTML`); strings.Contains(text, "EAA") || strings.Contains(text, meta.AppSecret) {
 		t.Error("a secret came back")
 	}
+	p.visit("/channels/toko/settings")
+	p.live()
+	p.fill("Template for texts after 24 hours", "order_update")
+	p.fill("Language of that template", "id")
+	p.choose("When it’s unclear whether a message left", "fail")
+	p.click("checkbox", "Mark received messages as read at once")
+	p.accessible()
+	p.click("button", "Save")
+	p.see("Saved")
+	if a := c.Get("/api/manage/channels/toko", parleytest.As(c.Admin)).Expect(http.StatusOK); !a.Bool("data.settings.cloud.mark_read") ||
+		a.Text("data.settings.cloud.on_unknown") != "fail" || a.Text("data.settings.cloud.outside_window.language") != "id" {
+		t.Errorf("the settings are %s", a.Body)
+	}
+	p.fill("Template for texts after 24 hours", "")
+	p.click("button", "Save")
+	c.Eventually("no template", func() bool {
+		return c.Get("/api/manage/channels/toko", parleytest.As(c.Admin)).Expect(http.StatusOK).Value("data.settings.cloud.outside_window") == nil
+	})
+
 	p.visit("/channels/toko/danger")
 	p.find("button", "Delete channel")
 	p.lost("button", "Log out") // it has no phone
@@ -104,6 +123,28 @@ func TestOfficialAPI(t *testing.T) {
 	if got := c.Get("/api/manage/channels/demo", parleytest.As(c.Admin)).Text("data.number"); got != "6281100000002" {
 		t.Errorf("demo has the number %q", got)
 	}
+}
+
+// TestReportsByHand shows what somebody gives Meta who wants no address to be set.
+func TestReportsByHand(t *testing.T) {
+	t.Parallel()
+	meta, number := startMeta(t)
+	c := start(t, func(c *app.Config) { c.PublicURL = "https://parley.example.com" })
+	c.Post("/api/manage/channels", fmt.Sprintf(`{"code":"toko","network":"cloud","cloud":{"phone_number_id":%q,"waba_id":%q,"access_token":%q,`+
+		`"app_secret":%q,"graph_url":%q,"webhook":"none"}}`, number.ID, cloudtest.BusinessID, meta.Token, meta.AppSecret, meta.URL),
+		parleytest.As(c.Admin)).Expect(http.StatusCreated)
+	c.Becomes("toko", parley.ChannelWorking)
+	p := c.open("/channels/toko/pair")
+	p.see("CONNECTED")
+	p.choose("Reports of messages", "none")
+	p.click("button", "Replace credentials")
+	p.see("Paste these into Meta’s pages now")
+	p.see("https://parley.example.com/network/cloud/toko")
+	p.accessible()
+	p.visit("/channels/toko/pair")
+	p.live()
+	p.see("CONNECTED")
+	p.gone("https://parley.example.com/network/cloud/toko")
 }
 
 // TestTemplates creates, filters, shows and deletes templates.

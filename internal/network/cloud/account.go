@@ -75,7 +75,7 @@ func (d *Driver) CheckAccount(ctx context.Context, c parley.Channel, given []byt
 	}
 	number, err := d.readNumber(ctx, a)
 	if err != nil {
-		return nil, accountError(err, "cloud.phone_number_id", "Meta does not know this number, or the token has no access to it.")
+		return nil, accountError(err, "cloud.phone_number_id", "is not a number that Meta knows and the token has access to.")
 	}
 	if err := d.checkToken(ctx, &a); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (d *Driver) CheckAccount(ctx context.Context, c parley.Channel, given []byt
 	a.PIN = ""
 	var done any
 	if err := d.do(ctx, a, http.MethodPost, a.BusinessID+"/subscribed_apps", proof(), nil, &done); err != nil {
-		return nil, accountError(err, "cloud.waba_id", "Meta does not know this WhatsApp Business Account, or the token has no access to it.")
+		return nil, accountError(err, "cloud.waba_id", "is not an account that Meta knows and the token has access to.")
 	}
 	return json.Marshal(a)
 }
@@ -100,7 +100,7 @@ func (d *Driver) register(ctx context.Context, a account, n phoneNumber) error {
 	body := map[string]string{"messaging_product": "whatsapp", "pin": a.PIN}
 	err := d.do(ctx, a, http.MethodPost, a.PhoneID+"/register", proof(), body, &done)
 	if e, ok := asGraphError(err); ok && e.Code >= 133000 && e.Code < 134000 {
-		return parley.InvalidField("cloud.pin", "does not register the number. Meta says: "+sentence(e.text()))
+		return wrongField("cloud.pin", "does not register the number. Meta says: "+sentence(e.text()))
 	}
 	if err != nil {
 		return accountError(err, "cloud.pin", "does not register the number.")
@@ -117,12 +117,15 @@ func (d *Driver) checkGraphURL(address string) error {
 	case err != nil:
 		return parley.InvalidField("cloud.graph_url", err.Error())
 	case u.Scheme != "https" && !d.config.AllowHTTP:
-		return parley.InvalidField("cloud.graph_url", "must begin with https://. A test server needs --allow-private-callers.")
+		return wrongField("cloud.graph_url", "must begin with https://. A test server needs --allow-private-callers.")
 	case u.RawQuery != "":
-		return parley.InvalidField("cloud.graph_url", "must have no query.")
+		return wrongField("cloud.graph_url", "must have no query.")
 	}
 	return nil
 }
+
+// wrongField makes an error of what is wrong with a field, after its name.
+func wrongField(field, what string) error { return parley.InvalidField(field, field+" "+what) }
 
 // accountError is why Meta does not accept an account, as an error of the field that is wrong. otherwise is what is wrong with that
 // field if it is not the token or the secret.
@@ -137,18 +140,18 @@ func accountError(err error, field, otherwise string) error {
 	}
 	switch r := ruleFor(e); {
 	case strings.Contains(e.Message, "appsecret_proof"):
-		return parley.InvalidField("cloud.app_secret", "does not belong to the app of this token. Copy it from App settings, Basic.")
+		return wrongField("cloud.app_secret", "does not belong to the app of this token. Copy it from App settings, Basic.")
 	case e.Code == 190 || e.Code == 0:
-		return parley.InvalidField("cloud.access_token", "is not valid, or has expired. Create a system user's token that never expires.")
+		return wrongField("cloud.access_token", "is not valid, or has expired. Create a system user's token that never expires.")
 	case e.Code == 10 || e.Code >= 200 && e.Code < 300 || e.Code == 3 || e.Code == 131005:
-		return parley.InvalidField("cloud.access_token", "lacks a permission: "+sentence(e.text()))
+		return wrongField("cloud.access_token", "lacks a permission: "+sentence(e.text()))
 	case r.action == pauseChannel || r.action == retry || r.action == unknown:
 		return &parley.Error{Code: parley.Unavailable, Message: r.sentence + " Try again in a moment.",
 			RetryAfter: cmp.Or(e.RetryAfter, time.Minute), Cause: err}
 	case r.action == broken:
 		return parley.Errorf(parley.BadRequest, "%s", r.sentence)
 	}
-	return parley.InvalidField(field, fmt.Sprintf("%s Meta says: %s", otherwise, sentence(e.text())))
+	return wrongField(field, fmt.Sprintf("%s Meta says: %s", otherwise, sentence(e.text())))
 }
 
 // scopes are the permissions that a token needs.
@@ -168,11 +171,11 @@ func (d *Driver) checkToken(ctx context.Context, a *account) error {
 		return accountError(err, "cloud.access_token", "cannot be checked.")
 	}
 	if !token.Data.Valid {
-		return parley.InvalidField("cloud.access_token", "is not valid, or has expired. Create a system user's token that never expires.")
+		return wrongField("cloud.access_token", "is not valid, or has expired. Create a system user's token that never expires.")
 	}
 	for _, scope := range scopes {
 		if !slices.Contains(token.Data.Scopes, scope) {
-			return parley.InvalidField("cloud.access_token", "lacks the permission "+scope+". Create a token with both WhatsApp permissions.")
+			return wrongField("cloud.access_token", "lacks the permission "+scope+". Create a token with both WhatsApp permissions.")
 		}
 	}
 	a.AppID = token.Data.AppID

@@ -23,7 +23,8 @@ var Info = network.Info{
 	ReplyWindow: 24 * time.Hour,
 	Credentials: []network.Credential{{Name: "phone_number_id", Kind: network.CredentialID}, {Name: "waba_id", Kind: network.CredentialID},
 		{Name: "access_token", Kind: network.CredentialSecret}, {Name: "app_secret", Kind: network.CredentialSecret},
-		{Name: "graph_url", Kind: network.CredentialURL}},
+		{Name: "graph_url", Kind: network.CredentialURL},
+		{Name: "webhook", Kind: network.CredentialChoice, Choices: []string{"number", AppWebhook, NoWebhook}}},
 }
 
 // Config configures a driver. All fields are required, except where they say so.

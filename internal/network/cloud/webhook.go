@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"parley"
 	"parley/internal/network"
@@ -29,6 +30,12 @@ func (d *Driver) Challenge(ctx context.Context, c parley.Channel, query url.Valu
 	if query.Get("hub.mode") != "subscribe" || !challengeForm.MatchString(challenge) || a.VerifyToken == "" ||
 		subtle.ConstantTimeCompare([]byte(shown), []byte(a.VerifyToken)) != 1 {
 		return "", parley.Errorf(parley.Forbidden, "The verify token is not that of this channel.")
+	}
+	if a.Webhook == NoWebhook && a.HeardSince.IsZero() { // somebody gave it to Meta by hand
+		a.HeardSince = time.Now().UTC()
+		if err := d.store(ctx, c, a); err != nil {
+			return "", err
+		}
 	}
 	return challenge, nil
 }

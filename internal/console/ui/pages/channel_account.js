@@ -1,5 +1,5 @@
 // The account of a channel whose network takes credentials: what the network says of it, and how to replace them.
-import { html } from '../view.js';
+import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { query } from '../router.js';
 import { networkBy } from '../state.js';
@@ -59,13 +59,17 @@ function Findings({ channel: { code, status } }) {
 function Replace({ channel: { code, network: name }, changed }) {
   const network = networkBy(name);
   const path = `/manage/channels/${code}/credentials`;
+  const [given, setGiven] = useState(null); // to be given to Meta by hand
   const form = useForm(Object.fromEntries(network.credentials.map((one) => [one.name, ''])), async (values) => {
-    await api.put(path, toAccount(values, network));
+    const { data } = await api.put(path, toAccount(values, network));
+    setGiven(values.webhook === 'none' ? data[name] : null);
     form.reset();
     toast(t('replaced'), { kind: 'good' });
     await changed();
   });
   return html`<${Card} title=${t('replace')}><p class="muted">${t('replaceText')}</p>
+    ${given?.callback_url && html`<${Note} kind="good" title=${t('byHand')}><${Facts} rows=${[
+      [t('callback'), html`<code>${given.callback_url}</code>`], [t('verify'), html`<code>${given.verify_token}</code>`]]} /><//>`}
     <${Form} form=${form}><${AccountFields} form=${form} network=${network} />
       <div class="row"><${Submit} form=${form}>${t('replace')}<//>
         <${AsCode} request=${{ method: 'PUT', path: `/api${path}`, body: toAccount(form.values, network, true) }} /></div><//><//>`;

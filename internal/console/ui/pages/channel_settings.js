@@ -32,6 +32,9 @@ export function Settings({ channel, changed }) {
       .map(phone).join('\n'),
     'settings.proxy': settings.proxy || '', 'settings.careful': typeof settings.careful === 'object' ? 'own' : settings.careful || 'off',
     'settings.calls.reject': Boolean(settings.calls?.reject), 'settings.calls.text': settings.calls?.text || '',
+    'settings.cloud.on_unknown': settings.cloud?.on_unknown || 'resend', 'settings.cloud.mark_read': Boolean(settings.cloud?.mark_read),
+    'settings.cloud.outside_window.template': settings.cloud?.outside_window?.template || '',
+    'settings.cloud.outside_window.language': settings.cloud?.outside_window?.language || '',
     'settings.opt_out.words': (settings.opt_out?.words || []).join(', '), 'settings.opt_out.reply': settings.opt_out?.reply || '',
   }, async (values) => {
     requireNumbers(values, 'settings.allow_only');
@@ -55,6 +58,7 @@ export function Settings({ channel, changed }) {
     ${networkBy(channel.network)?.pairing.length > 0 && html`<${Field} form=${form} name="settings.proxy" label=${t('proxy')}
       hint=${t('proxyHint')} inputmode="url" autocomplete="off" spellcheck="false" maxlength="2000"
       placeholder="socks5://user:password@proxy.example.com:1080" />`}
+    ${hasAccount && html`<${OfficialFields} form=${form} />`}
     ${!hasAccount && html`<${Field} form=${form} name="settings.calls.reject" label=${t('rejectCalls')}
       hint=${t('rejectCallsHint')} type="checkbox" />`}
     ${form.values['settings.calls.reject'] && html`<${Field} form=${form} name="settings.calls.text" label=${t('callText')}
@@ -67,7 +71,26 @@ export function Settings({ channel, changed }) {
   <//><//>`;
 }
 
-const fields = ['pace', 'ttl', 'retention', 'allow_only', 'careful', 'calls', 'opt_out', 'proxy'];
+const OfficialFields = ({ form }) => html`
+  <${Field} form=${form} name="settings.cloud.outside_window.template" label=${t('outsideWindow')} hint=${t('outsideWindowHint')}
+    autocomplete="off" spellcheck="false" />
+  ${form.values['settings.cloud.outside_window.template'].trim() && html`<${Field} form=${form}
+    name="settings.cloud.outside_window.language" label=${t('outsideLanguage')} required placeholder="en_US"
+    autocomplete="off" spellcheck="false" />`}
+  <${Field} form=${form} name="settings.cloud.on_unknown" label=${t('unknownAction')} hint=${t('unknownActionHint')} type="select"
+    options=${['resend', 'fail'].map((one) => [one, t(`unknownAction.${one}`)])} />
+  <${Field} form=${form} name="settings.cloud.mark_read" label=${t('markRead')} hint=${t('markReadHint')} type="checkbox" />`;
+
+// What has no field goes along, as it does in wanted.
+function official(values, before) {
+  const value = (name) => values[`settings.cloud.${name}`];
+  const template = value('outside_window.template').trim();
+  const cloud = { ...before, on_unknown: value('on_unknown') === 'fail' ? 'fail' : undefined, mark_read: value('mark_read') || undefined,
+    outside_window: template ? { template, language: value('outside_window.language').trim() } : undefined };
+  return Object.values(cloud).some((one) => one !== undefined) ? { cloud } : {};
+}
+
+const fields = ['pace', 'ttl', 'retention', 'allow_only', 'careful', 'calls', 'opt_out', 'proxy', 'cloud'];
 
 // Settings are sent as a whole: a missing one is reset to its default, so those without a field go along. The server validates them.
 function wanted(values, settings) {
@@ -83,7 +106,8 @@ function wanted(values, settings) {
       ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }),
       ...(values['settings.calls.reject'] && { calls: { reject: true, ...(text && { text }) } }),
       ...(careful !== 'off' && { careful: careful === 'own' ? settings.careful : careful }),
-      ...(proxy && { proxy }), ...(words.length > 0 && { opt_out: { words, ...(reply && { reply }) } }) },
+      ...official(values, settings.cloud), ...(proxy && { proxy }),
+      ...(words.length > 0 && { opt_out: { words, ...(reply && { reply }) } }) },
   };
 }
 

@@ -8,13 +8,15 @@ const t = texts('account');
 /** What people call a network. */
 export const networkTitle = (network) => (t.has(`network.${network?.name}`) ? t(`network.${network.name}`) : network?.title);
 
-const types = { id: 'text', secret: 'password', url: 'url' };
+const types = { id: 'text', secret: 'password', url: 'url', choice: 'select' };
 
 /** Fields of a form for the credentials that a network needs. isNew: all of them; else those that stay empty do not change. */
-export const AccountFields = ({ form, network, isNew }) => network?.credentials.map(({ name, kind }) => html`
+export const AccountFields = ({ form, network, isNew }) => network?.credentials.filter(({ choices }) => !isNew || !choices)
+  .map(({ name, kind, choices }) => html`
   <${Field} key=${name} form=${form} name=${name} path=${`${network.name}.${name}`} label=${t(`label.${name}`)} hint=${t(`hint.${name}`)}
-    type=${types[kind]} required=${isNew && kind !== 'url'} autocomplete=${kind === 'secret' ? 'new-password' : 'off'} spellcheck=${false}
-    class="mono" />`);
+    type=${types[kind]} options=${choices && [['', t('asBefore')], ...choices.map((one) => [one, t(`${name}.${one}`)])]}
+    required=${isNew && kind !== 'url'} autocomplete=${kind === 'secret' ? 'new-password' : 'off'} spellcheck=${false}
+    class=${choices ? '' : 'mono'} />`);
 
 /** What a request has of them. shown: a person reads it, so the secrets are left out. */
 export function toAccount(values, network, shown) {
