@@ -68,6 +68,8 @@ type Text struct {
 	Choice *Choice `json:"choice,omitempty"`
 	// SentAs is the kind that the network got in its place; empty: a text.
 	SentAs Kind `json:"sent_as,omitempty"`
+	// AskNumber has a network offer the reader, who hides the number, to share it. Networks that cannot send only the text.
+	AskNumber bool `json:"ask_number,omitempty"`
 	// Code is the one-time code in the body, for a network that sends codes in its own words; empty: none. It is never stored.
 	Code string `json:"-"`
 }
@@ -451,7 +453,7 @@ func WithText(c Content, text string) Content {
 func AsForwarded(c Content) Content {
 	switch c := c.(type) {
 	case Text:
-		c.Forwarded, c.Mentions, c.Choice, c.SentAs = true, nil, nil, ""
+		c.Forwarded, c.Mentions, c.Choice, c.SentAs, c.AskNumber = true, nil, nil, "", false
 		return c
 	case Location:
 		c.Forwarded = true
@@ -499,7 +501,7 @@ func Edited(c, by Content) (Content, bool) {
 // EncodeContent returns what is stored of a content besides its kind and text: nil where that is all,
 // as with a plain text.
 func EncodeContent(c Content) ([]byte, error) {
-	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil && !t.Forwarded && t.Choice == nil && t.SentAs == "" {
+	if t, ok := c.(Text); ok && t.Preview == nil && t.Mentions == nil && !t.Forwarded && t.Choice == nil && t.SentAs == "" && !t.AskNumber {
 		return nil, nil // the common case costs nothing
 	}
 	return json.Marshal(c)

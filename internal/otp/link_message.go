@@ -208,7 +208,7 @@ func (i *Issuer) replyTo(
 	template := h.link.Messages.Text(which)
 	text := fill(template, h.code, h.link.Name)
 	if !strings.Contains(template, codePlaceholder) {
-		return &Reply{try.From, parley.Text{Body: text}}, nil
+		return &Reply{try.From, parley.Text{Body: text, AskNumber: try.From.IsHidden()}}, nil
 	}
 	return &Reply{try.From, parley.Secret{
 		Shown: fill(template, mask, h.link.Name), OTP: h.link.ID, Encrypted: i.config.Keyring.Encrypt([]byte(text), string(h.link.ID)),

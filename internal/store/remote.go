@@ -122,6 +122,22 @@ func (t *Tx) AddRemoteInbound(_ context.Context, channel parley.ChannelCode, id 
 		number, string(c.Contact), c.UserID, c.Username, c.Name, c.Inbound, millis(c.InboundAt))
 }
 
+// ReplaceRemoteUser stores that the network has another id for a user, who is a contact from now on; empty: nobody knows which.
+func (t *Tx) ReplaceRemoteUser(_ context.Context, channel parley.ChannelCode, previous, current string, contact parley.ContactID) error {
+	number, err := t.channelID(channel)
+	if err != nil {
+		return err
+	}
+	err = t.exec(`UPDATE remote_contact SET user_id = '' WHERE channel = $1 AND user_id IN ($2, $3) AND user_id <> ''`,
+		number, previous, current)
+	if err != nil || contact == "" {
+		return err
+	}
+	return t.exec(`INSERT INTO remote_contact (channel, contact, user_id, username, name, inbound, inbound_at, absent_at)
+		VALUES ($1, $2, $3, '', '', '', 0, 0) ON CONFLICT (channel, contact) DO UPDATE SET user_id = excluded.user_id`,
+		number, string(contact), current)
+}
+
 // SetRemoteAbsent stores that the network could not reach a contact.
 func (t *Tx) SetRemoteAbsent(_ context.Context, channel parley.ChannelCode, contact parley.ContactID, at time.Time) error {
 	number, err := t.channelID(channel)

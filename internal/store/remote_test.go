@@ -52,6 +52,30 @@ var remoteTests = map[string]func(*env){
 		}
 	},
 
+	"a user gets another id": func(e *env) {
+		e.tx(func(tx *store.Tx) error {
+			return tx.AddRemoteInbound(e.Context(), main, "WA1", store.RemoteContact{Contact: ann, UserID: "ID.1", Inbound: "1", InboundAt: start})
+		})
+		is := func(user string, want parley.ContactID) {
+			c, err := e.store.RemoteUser(e.Context(), main, user)
+			if c.Contact != want || want == "" && err != parley.ErrNotFound {
+				e.Errorf("%s is %q, %v, not %q", user, c.Contact, err, want)
+			}
+		}
+		replace := func(previous, current string, contact parley.ContactID) {
+			e.tx(func(tx *store.Tx) error { return tx.ReplaceRemoteUser(e.Context(), main, previous, current, contact) })
+		}
+		replace("ID.1", "ID.2", ann)
+		is("ID.1", "")
+		is("ID.2", ann)
+		replace("ID.2", "ID.3", bob)
+		is("ID.2", "")
+		is("ID.3", bob)
+		replace("ID.3", "ID.4", "")
+		is("ID.3", "")
+		is("ID.4", "")
+	},
+
 	"the last text of a contact is found": func(e *env) {
 		first, second, ours := incoming("I1"), incoming("I2"), outgoing("A1")
 		second.Chat, second.ReceivedAt, first.ReceivedAt = bob, start.Add(time.Minute), start

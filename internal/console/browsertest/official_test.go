@@ -130,9 +130,9 @@ func TestReportsByHand(t *testing.T) {
 	t.Parallel()
 	meta, number := startMeta(t)
 	c := start(t, func(c *app.Config) { c.PublicURL = "https://parley.example.com" })
-	c.Post("/api/manage/channels", fmt.Sprintf(`{"code":"toko","network":"cloud","cloud":{"phone_number_id":%q,"waba_id":%q,"access_token":%q,`+
-		`"app_secret":%q,"graph_url":%q,"webhook":"none"}}`, number.ID, cloudtest.BusinessID, meta.Token, meta.AppSecret, meta.URL),
-		parleytest.As(c.Admin)).Expect(http.StatusCreated)
+	c.Post("/api/manage/channels", fmt.Sprintf(`{"code":"toko","network":"cloud","cloud":{"phone_number_id":%q,"waba_id":%q,`+
+		`"access_token":%q,"app_secret":%q,"graph_url":%q,"webhook":"none"}}`, number.ID, cloudtest.BusinessID, meta.Token, meta.AppSecret,
+		meta.URL), parleytest.As(c.Admin)).Expect(http.StatusCreated)
 	c.Becomes("toko", parley.ChannelWorking)
 	p := c.open("/channels/toko/pair")
 	p.see("CONNECTED")

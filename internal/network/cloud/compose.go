@@ -108,8 +108,18 @@ func (s *session) text(ctx context.Context, a account, m *parley.Message, c parl
 		}
 		return fallbackTemplate(*settings.OutsideWindow, c.Body), nil
 	}
+	if c.AskNumber && len([]rune(c.Body)) <= maxQuestion {
+		return envelope{"type": "interactive", "interactive": map[string]any{"type": askNumber, "body": map[string]string{"text": c.Body},
+			"action": map[string]string{"name": askNumber}}}, nil
+	}
 	return envelope{"type": "text", "text": map[string]any{"body": c.Body, "preview_url": c.Preview != nil}}, nil
 }
+
+// askNumber is a text with a button that sends the reader's own number as a card. maxQuestion is how long its text may be.
+const (
+	askNumber   = "request_contact_info"
+	maxQuestion = 1024
+)
 
 // spelledTwice are country codes whose numbers WhatsApp may spell in another way than the caller: what came from such a number may
 // have come under the other spelling.

@@ -67,8 +67,8 @@ func (s *session) sender(m *reportedMessage, contacts []reportedContact) (from s
 	}
 	switch contact := parley.NewContactID(number); {
 	case number != "" && contact.CanExist():
-		if hidden := hiddenContact(from.UserID); from.Contact == hidden {
-			from.hidden = hidden
+		if from.Contact.IsHidden() {
+			from.hidden = from.Contact
 		}
 		from.Contact = contact
 	case from.Contact == "" && from.UserID != "":

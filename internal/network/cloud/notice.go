@@ -3,6 +3,7 @@ package cloud
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // reportedAccount is what Meta reports about the account, its number or a template. Which fields are there depends on the kind of report.
@@ -123,6 +125,32 @@ func (s *session) noticeChanges(old, now phoneNumber, oldCodes, codes string) er
 	if codes != "" && oldCodes != codes {
 		t := s.codesTemplate()
 		return s.notify(network.NewTemplateNotice(t.Name, t.Language, codes, ""))
+	}
+	return nil
+}
+
+// receiveUsers stores that Meta has other ids for users. Such a user has another number, so the new id never counts as the old number.
+func (s *session) receiveUsers(v usersValue) error {
+	for _, u := range v.Updates {
+		if u.UserID.Previous == "" || u.UserID.Current == "" {
+			continue
+		}
+		known, err := s.d.config.Store.RemoteUser(s.ctx, s.channel.Code, u.UserID.Previous)
+		if err != nil && !errors.Is(err, parley.ErrNotFound) {
+			return err
+		}
+		to := parley.NewContactID(u.Number)
+		if u.Number == "" || !to.CanExist() {
+			if to = known.Contact; !to.IsHidden() {
+				to = ""
+			}
+		}
+		err = s.d.config.Store.Tx(s.ctx, func(tx *store.Tx) error {
+			return tx.ReplaceRemoteUser(s.ctx, s.channel.Code, u.UserID.Previous, u.UserID.Current, to)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -22,6 +22,14 @@ type (
 		Errors   []graphError      `json:"errors"`
 	}
 
+	// usersValue says that Meta has other ids for users, because they have another number.
+	usersValue struct {
+		Updates []struct {
+			Number string                             `json:"wa_id"` // the new one; empty: it is hidden
+			UserID struct{ Previous, Current string } `json:"user_id"`
+		} `json:"user_id_update"`
+	}
+
 	reportedContact struct {
 		Number  string `json:"wa_id"`
 		UserID  string `json:"user_id"`

@@ -155,7 +155,7 @@ func (d *Driver) Receive(_ context.Context, call network.Call) error {
 }
 
 // reportFields are what Meta reports of that is handled.
-var reportFields = []string{"messages", "account_update", "phone_number_quality_update", "phone_number_name_update",
+var reportFields = []string{"messages", "user_id_update", "account_update", "phone_number_quality_update", "phone_number_name_update",
 	"business_capability_update", "message_template_status_update", "message_template_quality_update", "template_category_update"}
 
 func (s *session) receive(ch change) error {
@@ -167,6 +167,13 @@ func (s *session) receive(ch change) error {
 			return nil
 		}
 		return s.receiveMessages(v)
+	case ch.Field == "user_id_update":
+		var v usersValue
+		if err := json.Unmarshal(ch.Value, &v); err != nil {
+			s.ignore("unreadable")
+			return nil
+		}
+		return s.receiveUsers(v)
 	case slices.Contains(reportFields, ch.Field):
 		s.dropTemplates()
 		s.checkSoon()

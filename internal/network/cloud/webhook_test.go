@@ -140,6 +140,49 @@ func TestHiddenNumber(t *testing.T) {
 	}
 }
 
+// TestAnotherUserID has Meta change the id of somebody who hides the number: a chat goes on, but a number stays with whom it was.
+func TestAnotherUserID(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.open()
+	phone := w.number.Phone(friendNumber)
+	writes := func(text string, userID string, hidden bool) parley.ContactID {
+		t.Helper()
+		phone.Hide(userID, hidden)
+		phone.Text(text)
+		return await(w, in, func(m network.Message) bool { return m.Content.Text() == text }).From
+	}
+	changes := func(previous, current, number string) {
+		update := map[string]any{"user_id": map[string]string{"previous": previous, "current": current}, "timestamp": "1"}
+		if number != "" {
+			update["wa_id"] = number
+		}
+		w.number.Report("user_id_update", map[string]any{"user_id_update": []any{update}})
+	}
+	first := writes("one", "ID.1", true)
+	changes("ID.1", "ID.2", "")
+	if from := writes("two", "ID.2", true); from != first {
+		t.Errorf("the chat went on as %s, not %s", from, first)
+	}
+	reply := w.text("")
+	reply.Chat, reply.Content = first, parley.Text{Body: "Share your number, please", AskNumber: true}
+	w.must(s.Send(t.Context(), []*parley.Message{reply})[0])
+	if shown := phone.Shows(); len(shown) != 1 || shown[0].Interactive == nil || shown[0].Interactive.Body.Text != reply.Content.Text() {
+		t.Errorf("the phone shows %+v", shown)
+	}
+	if from := writes("three", "ID.2", false); from != friend {
+		t.Errorf("with the number it is from %s", from)
+	}
+	await(w, in, func(a network.Alias) bool { return a.Asked == first && a.Contact == friend })
+	changes("ID.2", "ID.3", "")
+	if from := writes("four", "ID.3", true); from != hiddenContact("ID.3") {
+		t.Errorf("after another number it is from %s", from)
+	}
+	changes("ID.3", "ID.4", "6281234567899")
+	if from := writes("five", "ID.4", true); from != "6281234567899@c.us" {
+		t.Errorf("with the new number it is from %s", from)
+	}
+}
+
 // TestOddReports has everything be missing that can be. Nothing is refused, because Meta would repeat it for a week.
 func TestOddReports(t *testing.T) {
 	w := newWorld(t)
@@ -150,6 +193,7 @@ func TestOddReports(t *testing.T) {
 		{},
 		{"messages": []any{map[string]any{}}},
 		{"messages": []any{map[string]any{"id": "wamid.a", "type": "text"}}},
+		{"user_id_update": []any{map[string]any{"wa_id": "1"}}},
 		{"messages": []any{map[string]any{"id": "wamid.b", "type": "system", "system": map[string]string{"type": "user_changed_number"}}}},
 		{"messages": []any{map[string]any{"id": "wamid.c", "from": friendNumber, "type": "reaction",
 			"reaction": map[string]string{"message_id": "wamid.x"}}}},

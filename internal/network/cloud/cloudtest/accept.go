@@ -34,6 +34,15 @@ type sent struct {
 		Body    string `json:"body"`
 		Preview bool   `json:"preview_url"`
 	} `json:"text"`
+	Interactive *struct {
+		Type string `json:"type"`
+		Body struct {
+			Text string `json:"text"`
+		} `json:"body"`
+		Action struct {
+			Name string `json:"name"`
+		} `json:"action"`
+	} `json:"interactive"`
 	Image    *sentFile `json:"image"`
 	Video    *sentFile `json:"video"`
 	Document *sentFile `json:"document"`
@@ -101,7 +110,7 @@ var (
 func (n *Number) check(m *sent) error {
 	objects := map[string]bool{"text": m.Text != nil, "image": m.Image != nil, "video": m.Video != nil, "document": m.Document != nil,
 		"audio": m.Audio != nil, "sticker": m.Sticker != nil, "location": m.Location != nil, "contacts": m.Contacts != nil,
-		"reaction": m.Reaction != nil, "template": m.Template != nil}
+		"reaction": m.Reaction != nil, "template": m.Template != nil, "interactive": m.Interactive != nil}
 	for kind, there := range objects {
 		if there != (kind == m.Type) {
 			return fmt.Errorf("the object %s does not fit the type %q", kind, m.Type)
@@ -119,6 +128,9 @@ func (n *Number) check(m *sent) error {
 		return errors.New("the opaque data is too long")
 	case m.Text != nil && (m.Text.Body == "" || len([]rune(m.Text.Body)) > 4096):
 		return errors.New("the text is empty or too long")
+	case m.Interactive != nil && (m.Interactive.Type != "request_contact_info" || m.Interactive.Action.Name != m.Interactive.Type ||
+		m.Interactive.Body.Text == "" || len([]rune(m.Interactive.Body.Text)) > 1024):
+		return errors.New("the interactive object is wrong")
 	case m.Audio != nil && m.Audio.Caption != "", m.Sticker != nil && m.Sticker.Caption != "":
 		return errors.New("this type has no caption")
 	case m.Document == nil && slices.ContainsFunc([]*sentFile{m.Image, m.Video, m.Audio, m.Sticker}, func(f *sentFile) bool {
