@@ -27,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: whatsmeow-diff help run build test check extra race race-all kills fuzz postgres clients generators browser screenshots bench torture soak cover release vulns docs-site clean \
-	deploy-check deps fmt static tidy generated
+	deploy-check deps fmt static tidy generated beside
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,10 +48,16 @@ test: test-deps ## Run the tests of every package
 
 check: test extra ## Run everything that a change must pass
 
-# The tests on PostgreSQL wait more than they work: some others run beside them.
-extra: fmt static tidy generated test-deps postgres-deps clients-deps browser-deps ## Run what check does beyond test
-	$(MAKE) -j2 postgres fuzz kills clients
+# The tests on PostgreSQL wait more than they work: some others run beside them, one after the other.
+extra: fmt tidy generated test-deps postgres-deps clients-deps browser-deps ## Run what check does beyond test
+	$(MAKE) -j2 postgres beside
 	$(MAKE) race browser
+
+beside:
+	$(MAKE) static
+	$(MAKE) fuzz
+	$(MAKE) kills
+	$(MAKE) clients
 
 # The detector makes everything about eight times slower. Tests without concurrency are skipped, also those that walk
 # through tables one request after the other, and the loops are shorter.
