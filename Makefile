@@ -74,11 +74,11 @@ race race-all: export PARLEY_REQUESTS=250
 # Without it every program that ends waits a second.
 race race-all: export GORACE=atexit_sleep_ms=0
 RACE := $(RUNTESTS) $(LIMIT) -shuffle=on -p 3 -race $(UNRACED)
-CALM := TestHostileRequests|TestArchive$$|TestDroppedSocket$$|TestGlossary|TestEncodeWebP|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestDetailedSticker|TestPlainWords|TestConvertedSticker|TestOpenAPIIsValid|TestVoice$$|TestRecorded
+CALM := TestHostileRequests|TestArchive$$|TestDroppedSocket$$|TestGlossary|TestEncodeWebP|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures|TestDetailedSticker|TestPlainWords|TestConvertedSticker|TestVoice$$|TestRecorded|TestIcon$$|TestStickerThatIsNotTaken|TestStickerOfAnimatedGIF|TestOpenAPI
 # These take long and do one thing after the other, mostly on a clock that the test moves: race-all runs them.
 # Of the store's suite, race runs the groups in which several callers use it at once.
 ALONE := plans|audit|requests|alerts|chats|chat_list|retention|answers|clock|strangers|webhooks|deliveries|search|search_by_number|traces|moves|files_to_fetch|uploads|stored_files|counters|remote|opt-outs|the_rest
-LONG := TestSQLite/($(ALONE))$$|TestCareful|TestNewNumberKeepsItsAge|TestWrongHashes|TestFilesOfUnknownContacts|TestEveryOperation|TestFilesAndProcessesAreUntouchable|TestSandboxNeverStandsIn|TestFilesFailAfterADay|TestOldTextAndStoredResponsesArePurged|TestAClockThatIsAheadKeepsKeys|TestOrphansAreRemoved
+LONG := TestSQLite/($(ALONE))$$|TestCareful|TestNewNumberKeepsItsAge|TestWrongHashes|TestFilesOfUnknownContacts|TestEveryOperation|TestFilesAndProcessesAreUntouchable|TestSandboxNeverStandsIn|TestFilesFailAfterADay|TestOldTextAndStoredResponsesArePurged|TestAClockThatIsAheadKeepsKeys|TestOrphansAreRemoved|TestOldDeliveriesArePurged|TestStatusCodes|TestDownForADay|TestInterruptedRotation|TestErrorCodesOfAllRoutes|TestEveryRouteAndRole|TestPaceAfterBan|TestOldEventsArePurged|TestCodesAreUniform
 NO_CC := @echo "make: no C compiler: no tests under the race detector"
 # Four packages send one request after the other to a whole server. Of these, race runs the tests in which several things happen
 # at once, and race-all the others too: they take as long as all other packages together.
