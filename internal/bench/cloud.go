@@ -92,7 +92,7 @@ func (b *cloudBench) added(o options, t *table) error {
 	}
 	number.SetStatuses(cloudtest.StatusesWithheld) // Meta reports them a moment after its response
 	defer number.ReleaseStatuses()
-	own, whole := make([]time.Duration, max(5*o.rounds, 20)), make([]time.Duration, max(5*o.rounds, 20))
+	own, whole := make([]time.Duration, max(12*o.rounds, 20)), make([]time.Duration, max(12*o.rounds, 20))
 	_, err = onConnections(b.addr, 1, func(_ int, c *client) error {
 		for i := range whole {
 			began := time.Now()
