@@ -215,9 +215,6 @@ func (s *server) makeParts() {
 		},
 	})
 	secrets := callback.NewSecrets(s.data.Store, s.data.Keyring)
-	if s.cfg.Database == "" {
-		secrets.OwnAll()
-	}
 	s.whatsapp.config.Credentials, s.whatsapp.config.Proxies = secrets, s.webhookAddresses
 	drivers := map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp,
 		parley.Cloud: s.newCloud(secrets)}

@@ -25,8 +25,7 @@ const (
 	// oldSecretValid is how long an old secret still signs after a rotation, so that receivers can change over.
 	oldSecretValid = 24 * time.Hour
 
-	sharedTTL = time.Second // until the change of another node is seen
-	ownTTL    = time.Minute // where there is no other node
+	cacheTTL  = time.Second // short, so that an old secret ends in time
 	cacheSize = 1000
 )
 
@@ -35,7 +34,6 @@ const (
 type Secrets struct {
 	store   *store.DB
 	keyring *encrypt.Keyring
-	ttl     time.Duration // of what is cached
 
 	mu    sync.Mutex
 	cache map[parley.SecretOwner]cachedKeys
@@ -47,11 +45,8 @@ type cachedKeys struct {
 }
 
 func NewSecrets(store *store.DB, keyring *encrypt.Keyring) *Secrets {
-	return &Secrets{store: store, keyring: keyring, ttl: sharedTTL, cache: map[parley.SecretOwner]cachedKeys{}}
+	return &Secrets{store: store, keyring: keyring, cache: map[parley.SecretOwner]cachedKeys{}}
 }
-
-// OwnAll says that nobody else changes the secrets.
-func (s *Secrets) OwnAll() { s.ttl = ownTTL }
 
 // Keys returns the signing keys of an owner. It creates a secret on first use.
 func (s *Secrets) Keys(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
@@ -71,7 +66,7 @@ func (s *Secrets) keys(ctx context.Context, owner parley.SecretOwner) (Keys, err
 	s.mu.Lock()
 	cached, ok := s.cache[owner]
 	s.mu.Unlock()
-	if now := time.Now(); ok && now.Before(cached.until) && (cached.keys.Old == "" || now.Before(cached.keys.OldUntil)) {
+	if ok && time.Now().Before(cached.until) {
 		return cached.keys, nil
 	}
 	stored, err := s.store.Secret(ctx, owner)
@@ -211,7 +206,7 @@ func (s *Secrets) decrypt(stored parley.SigningSecret) (Keys, error) {
 	if len(s.cache) >= cacheSize {
 		clear(s.cache)
 	}
-	s.cache[stored.Owner] = cachedKeys{keys, time.Now().Add(s.ttl)}
+	s.cache[stored.Owner] = cachedKeys{keys, time.Now().Add(cacheTTL)}
 	return keys, nil
 }
 
