@@ -92,13 +92,13 @@ func (db *DB) run() {
 		} else {
 			refuse(batch, db.lost)
 		}
+		db.checkLogSize()
 		for _, f := range db.committed {
 			f()
 		}
 		for _, w := range batch {
 			db.unsure = append(db.unsure, w.finish()...)
 		}
-		db.checkLogSize()
 		db.inDoubt.Store(len(db.unsure) > 0)
 		clear(batch) // lets go of the callers' data; the length stays as a measure of the load
 		db.health.end(db.lost)
