@@ -94,7 +94,8 @@ type Worker struct {
 	// Owned by run.
 	queues         chatQueues
 	known          map[int64]*entry // by Seq: queued, in flight, or sent and not yet written
-	connection     int              // the number of the connection that run saw last
+	using          Sender           // that run saw last, and its number
+	connection     int
 	burstsInFlight int
 	releases       int       // how often held messages were released
 	lastSend       time.Time // of a message in history, for the pace

@@ -80,7 +80,7 @@ func (w *Worker) applyInput() {
 	input := w.input
 	w.input = nil
 	reconnected := w.connections != w.connection
-	w.connection = w.connections
+	w.using, w.connection = w.sender, w.connections // not newer than the input, which may cancel what would be sent
 	w.mu.Unlock()
 	for _, do := range input {
 		do()
@@ -141,9 +141,7 @@ func (w *Worker) remove(e *entry) {
 }
 
 func (w *Worker) start(ctx context.Context, now time.Time) {
-	w.mu.Lock()
-	sender, connection := w.sender, w.connections
-	w.mu.Unlock()
+	sender := w.using
 	if sender == nil || now.Before(w.pausedUntil) {
 		return
 	}
@@ -166,7 +164,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 			}
 		}
 		w.burstsInFlight++
-		b := &burst{lastSend: before, releases: w.releases, entries: due, connection: connection, unconfirmed: len(due),
+		b := &burst{lastSend: before, releases: w.releases, entries: due, connection: w.connection, unconfirmed: len(due),
 			outcomes: make([]outcome, len(due))}
 		b.ctx, b.cancel = context.WithTimeout(ctx, sendTimeout)
 		for _, e := range due {
