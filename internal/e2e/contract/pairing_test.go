@@ -212,6 +212,7 @@ func TestContractGoLive(t *testing.T) {
 	wantValue(t, a, "data.settings.ttl", "2h")
 	wantValue(t, e.Get(channels+"/shop/secret", admin), "data.secret", secret)
 	e.Post(live, `{"everybody":true}`, admin).ExpectError(http.StatusBadRequest, "already live")
+	e.Becomes("shop", parley.ChannelScanQRCode) // until it has started, messages are accepted
 	e.Post(sendText, textTo("6281298765432"), shop).ExpectError(http.StatusBadRequest, "parley channel pair shop")
 
 	e.Post(channels+"/shop/pair", "", admin).Expect(http.StatusOK)

@@ -307,11 +307,13 @@ func faultLogOut(t *testing.T, e *parleytest.Env) {
 }
 
 func faultReachout(t *testing.T, e *parleytest.Env) {
-	as := parleytest.As(e.CreateChannel("reachout"))
+	token := e.CreateChannel("reachout")
+	as := parleytest.As(token)
 	const number = "6281900000009"
 	const known = "6281900000010"
-	e.Post(phones, `{"number":"`+known+`"}`, as).Expect(http.StatusOK)
-	e.Post(phones+"/"+known+"/send", `{"type":"text","message":"Hello"}`, as).Expect(http.StatusOK)
+	phone := e.PhoneFor(token, known)
+	phone.Types("Hello")
+	phone.Received("Hello")
 	order(e, `{"fault":"reachout_limit","times":1,"to":"`+number+`"}`, as)
 	if status, code, message := try(e, number, as); status != "FAILED" || code != "restricted" || !strings.Contains(message, "463") {
 		t.Errorf("%s %s %q", status, code, message)
