@@ -29,10 +29,8 @@ const top = (element) => element.getBoundingClientRect().top;
 // The first message in view stays where it is on the screen when others come or go above it.
 function inView(box) {
   const one = [...box.querySelectorAll('.bubble')].find((bubble) => bubble.getBoundingClientRect().bottom > top(box));
-  return { one, at: one && top(one), scrolled: box.scrollTop };
+  return one && { one, at: top(one) };
 }
-
-const isAtEnd = ({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight < 40;
 
 /** Keeps the newest message in view, or what the reader looks at. data.data: newest first. isEnd: there is none after them. */
 export function useBottom(data, isEnd = true) {
@@ -44,11 +42,9 @@ export function useBottom(data, isEnd = true) {
     const box = ref.current;
     const list = data?.data || [];
     const fresh = state.last ? list.findIndex((m) => m.id === state.last) : 0;
-    const { one, at, scrolled = box.scrollTop } = state.seen || {};
-    const moved = box.scrollTop - scrolled; // by the reader, and the event of it comes after this
-    if (moved < 0 && !isAtEnd(box)) state.stuck = false;
+    const { one, at } = state.seen || {};
     if (state.stuck) toBottom();
-    else if (one?.isConnected) box.scrollTop += top(one) - at + moved;
+    else if (one?.isConnected) box.scrollTop += top(one) - at;
     if (!state.stuck && isEnd && fresh > 0) setMissed((was) => was + fresh);
     Object.assign(state, { last: isEnd ? list[0]?.id || '' : '', seen: inView(box) });
   }, [data]);
@@ -64,7 +60,8 @@ export function useBottom(data, isEnd = true) {
     leave() { state.stuck = false; },
     onScroll() {
       if (!ref.current) return; // the list is gone
-      state.stuck = isEnd && isAtEnd(ref.current);
+      const { scrollHeight, scrollTop, clientHeight } = ref.current;
+      state.stuck = isEnd && scrollHeight - scrollTop - clientHeight < 40;
       state.seen = inView(ref.current);
       if (state.stuck && missed) setMissed(0);
     },
