@@ -68,7 +68,7 @@ type Text struct {
 	Choice *Choice `json:"choice,omitempty"`
 	// SentAs is the kind that the network got in its place; empty: a text.
 	SentAs Kind `json:"sent_as,omitempty"`
-	// AskNumber has a network offer the reader, who hides the number, to share it. Networks that cannot send only the text.
+	// AskNumber has the network ask a reader who hides the number to share it. Networks without such a button send the text alone.
 	AskNumber bool `json:"ask_number,omitempty"`
 	// Code is the one-time code in the body, for a network that sends codes in its own words; empty: none. It is never stored.
 	Code string `json:"-"`

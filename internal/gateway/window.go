@@ -30,7 +30,7 @@ func (a *account) checkWindow(ctx context.Context, m *parley.Message) error {
 	return network.Refuse(parley.OutsideWindow, "This contact has not written recently enough for this message. Send a template instead.")
 }
 
-// sendAsTemplate notes that a text leaves as a template with one gap, if the channel has that one.
+// sendAsTemplate notes that a text leaves as a template whose only parameter it becomes, if the channel has that template.
 func (a *account) sendAsTemplate(ctx context.Context, m *parley.Message, text parley.Text, as parley.TemplateName) error {
 	templates, err := a.g.Templates(a.code)
 	if err != nil {
@@ -43,8 +43,8 @@ func (a *account) sendAsTemplate(ctx context.Context, m *parley.Message, text pa
 	if !slices.ContainsFunc(all, func(t parley.TemplateInfo) bool {
 		return t.Name == as.Name && t.Language == as.Language && t.Status == "APPROVED" && len(t.Gaps()) == 1
 	}) {
-		return network.Refuse(parley.TemplateProblem, fmt.Sprintf("The text would go as the template %s (%s), but there is none of that "+
-			"name and language that is approved and has one gap.", as.Name, as.Language))
+		return network.Refuse(parley.TemplateProblem, fmt.Sprintf("The text would go as the template %s (%s), but no template of "+
+			"that name and language is approved and has one parameter.", as.Name, as.Language))
 	}
 	text.SentAs = parley.KindTemplate
 	m.Content = text

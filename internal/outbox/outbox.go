@@ -94,8 +94,8 @@ type Worker struct {
 	// Owned by run.
 	queues         chatQueues
 	known          map[int64]*entry // by Seq: queued, in flight, or sent and not yet written
-	using          Sender           // that run saw last, and its number
-	connection     int
+	using          Sender           // the sender that run saw last; nil: none
+	connection     int              // its number
 	burstsInFlight int
 	releases       int       // how often held messages were released
 	lastSend       time.Time // of a message in history, for the pace

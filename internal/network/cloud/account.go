@@ -75,7 +75,7 @@ func (d *Driver) CheckAccount(ctx context.Context, c parley.Channel, given []byt
 	}
 	number, err := d.readNumber(ctx, a)
 	if err != nil {
-		return nil, accountError(err, "cloud.phone_number_id", "is not a number that Meta knows and the token has access to.")
+		return nil, accountError(err, "cloud.phone_number_id", "is unknown to Meta, or the token has no access to it.")
 	}
 	if err := d.checkToken(ctx, &a); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (d *Driver) CheckAccount(ctx context.Context, c parley.Channel, given []byt
 	a.PIN = ""
 	var done any
 	if err := d.do(ctx, a, http.MethodPost, a.BusinessID+"/subscribed_apps", proof(), nil, &done); err != nil {
-		return nil, accountError(err, "cloud.waba_id", "is not an account that Meta knows and the token has access to.")
+		return nil, accountError(err, "cloud.waba_id", "is unknown to Meta, or the token has no access to it.")
 	}
 	return json.Marshal(a)
 }
