@@ -2,11 +2,13 @@ package parley
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ChannelCode names a channel. It is chosen when the channel is made and never changes.
@@ -180,6 +182,15 @@ func NewPoolID() PoolID { return PoolID("pool_" + randomHex(10)) }
 func randomHex(bytes int) string {
 	b := make([]byte, bytes)
 	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// TimedHex returns random hexadecimal digits but for the first four, which depend on the time: rows that are stored together then have
+// neighbouring entries in an index of such ids, which are cheaper to write.
+func TimedHex(bytes int) string {
+	b := make([]byte, bytes)
+	rand.Read(b)                                                           // never fails
+	binary.BigEndian.PutUint16(b, uint16(time.Now().UnixMilli()>>7*40503)) // odd: all values come, in no obvious order
 	return hex.EncodeToString(b)
 }
 

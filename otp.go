@@ -8,7 +8,7 @@ import (
 // OTPID names a one-time code ("otc_…") or a login link ("otl_…").
 type OTPID string
 
-func NewCodeID() OTPID { return OTPID("otc_" + randomHex(12)) }
+func NewCodeID() OTPID { return OTPID("otc_" + TimedHex(12)) }
 
 func (id OTPID) IsCode() bool { return strings.HasPrefix(string(id), "otc_") }
 

@@ -163,7 +163,7 @@ func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, posit
 		err = t.row(find+`WHERE id = (SELECT chat FROM alias WHERE contact = $1 AND channel = $2)`,
 			[]any{string(m.Chat), channel}, &id, &position, &last, &m.Chat)
 	}
-	position++
+	position = max(position, t.db.chatEnds.now(t.conn)[id]) + 1
 	at = max(at, 1) // 0 means: no messages
 	switch {
 	case err == parley.ErrNotFound:

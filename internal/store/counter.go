@@ -214,11 +214,11 @@ func (c *counting) write(t *sqldb.Tx) error {
 	now := time.Now().Unix()
 	keys := slices.SortedFunc(maps.Keys(c.counts), countKey.compare)
 	for _, into := range []struct {
-		one, many string
-		start     int64
-	}{{addMinute, addMinutes, now / 60}, {addHour, addHours, now / 3600}} {
+		table *sqldb.Many
+		start int64
+	}{{&addMinutes, now / 60}, {&addHours, now / 3600}} {
 		for _, k := range keys {
-			if err := addCount(t, into.one, into.many, k, into.start, c.counts[k]); err != nil {
+			if err := addCount(t, into.table, k, into.start, c.counts[k]); err != nil {
 				return err
 			}
 		}
@@ -226,27 +226,23 @@ func (c *counting) write(t *sqldb.Tx) error {
 	return nil
 }
 
-// addCount adds to a counter, on PostgreSQL together with others.
-func addCount(t *sqldb.Tx, one, many string, k countKey, start, n int64) error {
-	args := []any{k.channel, start, string(k.what), string(k.webhook), n}
-	if t.IsPostgres() {
-		return t.ManyThen(many, args, new(int64))
-	}
-	return t.Do(one, args...)
+// addCount adds to a counter, together with others.
+func addCount(t *sqldb.Tx, table *sqldb.Many, k countKey, start, n int64) error {
+	return t.ManyThen(table, []any{k.channel, start, string(k.what), string(k.webhook), n}, new(int64))
 }
 
-const (
-	addMinute  = `INSERT INTO counter_minute (channel, minute, what, webhook, n) VALUES ($1, $2, $3, $4, $5)` + plusMinute
-	plusMinute = ` ON CONFLICT (channel, minute, what, webhook) DO UPDATE SET n = counter_minute.n + excluded.n`
-	addHour    = `INSERT INTO counter_hour (channel, hour, what, webhook, n) VALUES ($1, $2, $3, $4, $5)` + plusHour
-	plusHour   = ` ON CONFLICT (channel, hour, what, webhook) DO UPDATE SET n = counter_hour.n + excluded.n`
+// Both add to all counters of a transaction.
+var addMinutes, addHours = addCounts("minute"), addCounts("hour")
 
-	// For all counters of a transaction, on PostgreSQL.
-	addMinutes = `INSERT INTO counter_minute (channel, minute, what, webhook, n) SELECT * FROM ` + givenCounts + plusMinute + ` RETURNING n`
-	addHours   = `INSERT INTO counter_hour (channel, hour, what, webhook, n) SELECT * FROM ` + givenCounts + plusHour + ` RETURNING n`
-
-	givenCounts = `unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])`
-)
+func addCounts(unit string) sqldb.Many {
+	table := `counter_` + unit
+	insert := `INSERT INTO ` + table + ` (channel, ` + unit + `, what, webhook, n) `
+	plus := ` ON CONFLICT (channel, ` + unit + `, what, webhook) DO UPDATE SET n = ` + table + `.n + excluded.n`
+	return sqldb.Many{
+		Insert: insert + `VALUES `, Row: `($1, $2, $3, $4, $5)`, Then: plus,
+		Postgres: insert + `SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])` + plus + ` RETURNING n`,
+	}
+}
 
 // countTime counts how long something took.
 func (t *Tx) countTime(channel int64, what Counter, webhook parley.WebhookID, took time.Duration) {
@@ -437,15 +433,16 @@ func (t *Tx) PurgeCounters(_ context.Context, now time.Time, limit int) (more bo
 		return false, err
 	}
 	for _, s := range []struct {
-		remove, one, many string
-		before, by        int64
+		remove     string
+		add        *sqldb.Many
+		before, by int64
 	}{
-		{removeMinutes, addMinute, addMinutes, now.Add(-exactMinutes).Unix() / 60, minuteSum},
-		{removeHours, addHour, addHours, now.Add(-exactHours).Unix() / 3600, hourSum},
+		{removeMinutes, &addMinutes, now.Add(-exactMinutes).Unix() / 60, minuteSum},
+		{removeHours, &addHours, now.Add(-exactHours).Unix() / 3600, hourSum},
 	} {
 		left := limit
 		for step := int64(1); step <= sumSteps && left > 0; step++ {
-			n, err := t.sumUp(s.remove, s.one, s.many, (s.before/s.by-step)*s.by, s.by, left)
+			n, err := t.sumUp(s.remove, s.add, (s.before/s.by-step)*s.by, s.by, left)
 			if err != nil {
 				return false, err
 			}
@@ -471,7 +468,7 @@ const (
 )
 
 // sumUp adds up to limit counters of a step to those of its beginning, and returns how many.
-func (t *Tx) sumUp(remove, one, many string, begin, by int64, limit int) (removed int, err error) {
+func (t *Tx) sumUp(remove string, add *sqldb.Many, begin, by int64, limit int) (removed int, err error) {
 	sums := map[countKey]int64{}
 	err = each(t.Reader, remove, []any{begin, begin + by, int64(limit)}, func(row scanner) error {
 		var k countKey
@@ -483,7 +480,7 @@ func (t *Tx) sumUp(remove, one, many string, begin, by int64, limit int) (remove
 	})
 	for k, n := range sums {
 		if err == nil {
-			err = addCount(t.sql, one, many, k, begin, n)
+			err = addCount(t.sql, add, k, begin, n)
 		}
 	}
 	return removed, err

@@ -146,13 +146,7 @@ func (e *ending) addEvents(t *sqldb.Tx, db *DB) error {
 		n := &e.events[i]
 		args := []any{n.channel, n.number, n.at, now, n.message, int64(n.status), string(n.contact), nullableText(n.data),
 			append([]byte{}, n.encrypted...)}
-		var err error
-		if t.IsPostgres() {
-			err = t.ManyThen(addEvents, args, &n.seq)
-		} else {
-			n.seq, err = t.Insert(addEvent, args...)
-		}
-		if err != nil {
+		if err := t.ManyThen(&addEvents, args, &n.seq); err != nil {
 			return err
 		}
 	}
@@ -186,11 +180,14 @@ const (
 	lockLog = "LOCK TABLE log IN EXCLUSIVE MODE"
 
 	eventColumns = `channel, type, at, received_at, message, status, contact, data, encrypted`
+)
 
-	addEvent  = `INSERT INTO event (` + eventColumns + `) VALUES ($1, $2, $3, $4, nullif($5, 0), $6, $7, $8, nullif($9, x''))`
-	addEvents = `INSERT INTO event (` + eventColumns + `)
+var addEvents = sqldb.Many{
+	Insert: `INSERT INTO event (` + eventColumns + `) VALUES `,
+	Row:    `($1, $2, $3, $4, nullif($5, 0), $6, $7, $8, nullif($9, x''))`,
+	Postgres: `INSERT INTO event (` + eventColumns + `)
 		SELECT channel, type, at, received_at, nullif(message, 0), status, contact, data, nullif(encrypted, '')
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[],
 			$4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bytea[])
-		WITH ORDINALITY AS given (` + eventColumns + `, n) ORDER BY n RETURNING seq`
-)
+		WITH ORDINALITY AS given (` + eventColumns + `, n) ORDER BY n RETURNING seq`,
+}

@@ -11,4 +11,4 @@ func OpenNarrow(ctx context.Context, path string, trace func(query string, args 
 }
 
 // OnPostgres are statements that only PostgreSQL runs.
-var OnPostgres = addMessages + addEvents + addMinutes + addHours
+var OnPostgres = addMessages.Postgres + addEvents.Postgres + addMinutes.Postgres + addHours.Postgres

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"parley"
@@ -85,16 +84,12 @@ func (r Reader) NamedFiles(ctx context.Context, keys []string) ([]string, error)
 	return r.with(ctx).namedFiles(keys)
 }
 
-// mediaKinds are the kinds that carry a file, between quotes.
-var mediaKinds = strings.Join(texts(parley.MediaKinds), "', '")
-
 func (r Reader) namedFiles(keys []string) ([]string, error) {
 	key := `json_extract(data, '$.media.key')`
 	if r.conn.IsPostgres() {
 		key = `(data::json #>> '{media,key}')`
 	}
-	messages, err := listIn(r, `SELECT `+key+` FROM message WHERE kind IN ('`+mediaKinds+`') AND `+key+` IN `, ``,
-		nil, keys, sqldb.ScanOne[string])
+	messages, err := listIn(r, `SELECT `+key+` FROM message WHERE `+key+` IN `, ``, nil, keys, sqldb.ScanOne[string])
 	if err != nil {
 		return nil, err
 	}

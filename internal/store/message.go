@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 // fromMessages is where the columns of messages come from. It has no messages of a deleted or reset channel. The plus keeps the
@@ -121,14 +122,14 @@ func (t *Tx) insertMessage(channel int64, m *parley.Message, text bool) error {
 	if args[1], args[2], err = t.appendToChat(channel, m, millis(m.CreatedAt)); err != nil {
 		return err
 	}
-	m.Seq, err = t.sql.Insert(insertMessage, args...)
+	m.Seq, err = t.sql.Insert(addMessages.Insert+addMessages.Row, args...)
 	return err
 }
 
 // EnqueueMessage is AddMessage for a message that this server sends, whose id is new. Its seq and the network's spelling of its
-// chat are set at the commit. On PostgreSQL it does not wait for the database: messages of one commit share a round trip.
+// chat are set at the commit: messages of one commit share a statement.
 func (t *Tx) EnqueueMessage(_ context.Context, m *parley.Message) error {
-	if t.conn.IsPostgres() && m.Content.Kind().InHistory() {
+	if m.Content.Kind().InHistory() {
 		return t.addLater(m, true)
 	}
 	channel, err := t.channelID(m.Channel)
@@ -138,7 +139,7 @@ func (t *Tx) EnqueueMessage(_ context.Context, m *parley.Message) error {
 	return t.insertMessage(channel, m, true)
 }
 
-// addLater adds a message on PostgreSQL together with those of other callers.
+// addLater adds a message together with those of other callers.
 func (t *Tx) addLater(m *parley.Message, text bool) error {
 	channel, err := t.channelID(m.Channel)
 	if err != nil {
@@ -148,17 +149,44 @@ func (t *Tx) addLater(m *parley.Message, text bool) error {
 	if err != nil {
 		return err
 	}
-	args[1], args[2] = string(m.Chat), max(millis(m.CreatedAt), 1)
-	return t.conn.ManyThen(addMessages, args, &m.Seq, &m.Chat)
+	if t.conn.IsPostgres() {
+		args[1], args[2] = string(m.Chat), max(millis(m.CreatedAt), 1)
+		return t.conn.ManyThen(&addMessages, args, &m.Seq, &m.Chat)
+	}
+	var id, position int64
+	err = t.conn.Beside(func() error { // the messages that wait go on waiting
+		id, position, err = t.appendToChat(channel, m, millis(m.CreatedAt))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	args[1], args[2] = id, position
+	err = t.conn.ManyThen(&addMessages, args, &m.Seq)
+	t.db.chatEnds.now(t.conn)[id] = position
+	return err
 }
 
-// insertMessage adds a message. $3 is its position; 0: none.
-var insertMessage = `INSERT INTO message (channel, chat, position, ` + newColumns + `) VALUES ($1, $2, nullif($3, 0), ` + newParams + `)`
+// chatEnds has the last positions of chats with messages that wait to be written, on SQLite. Only the writer uses it.
+type chatEnds struct {
+	waiting int64 // which messages: see [sqldb.Conn.Waiting]
+	last    map[int64]int64
+}
 
-// addMessages does what AddMessage does, for many messages. $1 are the channels, $2 the contacts, $3 the times. The seq of a message that
-// exists is 0. All parts of a statement see the tables as they were before it. LIMIT, ANY, ARRAY and a comparison with NULL keep it from
-// reading whole tables.
-var addMessages = `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], ` + newArrays + `)
+func (e *chatEnds) now(c *sqldb.Conn) map[int64]int64 {
+	if n := c.Waiting(); e.last == nil || e.waiting != n {
+		e.waiting, e.last = n, map[int64]int64{}
+	}
+	return e.last
+}
+
+// addMessages adds messages. On SQLite $3 is the position; 0: none. On PostgreSQL it does what AddMessage does: $1 are the channels, $2
+// the contacts, $3 the times. The seq of a message that exists is 0. All parts of a statement see the tables as they were before it.
+// LIMIT, ANY, ARRAY and a comparison with NULL keep it from reading whole tables.
+var addMessages = sqldb.Many{
+	Insert: `INSERT INTO message (channel, chat, position, ` + newColumns + `) VALUES `,
+	Row:    `($1, $2, nullif($3, 0), ` + newParams + `)`,
+	Postgres: `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], ` + newArrays + `)
 		WITH ORDINALITY AS given (channel, contact, at, ` + newColumns + `, n)),
 	found AS MATERIALIZED (SELECT n, channel, given.contact AS spelling, at, c.id, c.contact, c.last_at, given.id AS name, from_me,
 			row_number() OVER (PARTITION BY channel, coalesce(c.contact, given.contact), given.id, from_me ORDER BY n) AS nth
@@ -183,9 +211,10 @@ var addMessages = `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[],
 	stored AS (INSERT INTO message (channel, chat, position, ` + newColumns + `)
 		SELECT place.channel, chat, position, ` + newColumns + ` FROM given JOIN place USING (n) ORDER BY n RETURNING seq, id, chat, from_me)
 	SELECT coalesce(seq, 0), coalesce(place.contact, given.contact) FROM given LEFT JOIN place USING (n)
-		LEFT JOIN stored ON stored.id = given.id AND stored.chat = place.chat AND stored.from_me = given.from_me ORDER BY n`
+		LEFT JOIN stored ON stored.id = given.id AND stored.chat = place.chat AND stored.from_me = given.from_me ORDER BY n`,
+}
 
-// messageArgs are the arguments of insertMessage. Its chat and its position are missing.
+// messageArgs are the arguments of addMessages. Its chat and its position are missing.
 func (t *Tx) messageArgs(channel int64, m *parley.Message, text bool) ([]any, error) {
 	if m.ReceivedAt.IsZero() {
 		m.ReceivedAt = m.CreatedAt

@@ -21,13 +21,16 @@ const (
 	readLedgers = `SELECT ` + ledgerColumns + ` FROM otp_code WHERE EXISTS (SELECT 1 FROM channel WHERE channel.id = otp_code.channel) AND `
 )
 
-func scanLedger(row scanner) (rule.Ledger, error) {
+func scanLedger(row scanner) (rule.Ledger, error) { return scanLedgerAnd(row) }
+
+// scanLedgerAnd reads the columns of a ledger and those after them.
+func scanLedgerAnd(row scanner, more ...any) (rule.Ledger, error) {
 	var l rule.Ledger
 	var seq, created, expires, ended int64
 	var wrong, requests, fallback []byte
 	c := &l.Code
-	if err := row.Scan(&seq, &c.Contact, &c.Channel, &c.ID, &c.Hash, &c.Encrypted, &c.Status, &c.Tries,
-		&created, &expires, &ended, &wrong, &requests, &fallback); err != nil {
+	if err := row.Scan(append([]any{&seq, &c.Contact, &c.Channel, &c.ID, &c.Hash, &c.Encrypted, &c.Status, &c.Tries,
+		&created, &expires, &ended, &wrong, &requests, &fallback}, more...)...); err != nil {
 		return l, err
 	}
 	c.CreatedAt, c.ExpiresAt, c.EndedAt = moment(created), moment(expires), moment(ended)
@@ -64,6 +67,9 @@ func (r Reader) ledger(channel parley.ChannelCode, contact parley.ContactID, spe
 // Ledger is [Reader.Ledger] for a change. On PostgreSQL another node may still change the same ledger, while the channel is handed
 // over: the later one waits and reads what the other stored.
 func (t *Tx) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (rule.Ledger, error) {
+	if l, only, err := t.onlyLedger(channel, contact); only || err != nil {
+		return l, err
+	}
 	spellings, err := t.Spellings(ctx, channel, contact)
 	if err != nil {
 		return rule.Ledger{}, err
@@ -76,6 +82,32 @@ func (t *Tx) Ledger(ctx context.Context, channel parley.ChannelCode, contact par
 		}
 	}
 	return t.ledger(channel, contact, spellings)
+}
+
+// onlyLedger reads the ledger of a contact whose number has no other spelling, as most have none. It reports false if it has, or if
+// there is no ledger.
+func (t *Tx) onlyLedger(code parley.ChannelCode, contact parley.ContactID) (l rule.Ledger, only bool, err error) {
+	channel, err := t.channelID(code)
+	if err == parley.ErrNotFound {
+		return l, false, nil
+	}
+	if err != nil {
+		return l, false, err
+	}
+	lock := ``
+	if t.conn.IsPostgres() {
+		lock = ` FOR UPDATE`
+	}
+	l, err = one(t.Reader, `SELECT `+ledgerColumns+`, NOT EXISTS (SELECT 1 FROM alias WHERE chat = `+chatIDFrom(`$1`, `$2`)+`)
+		FROM otp_code WHERE contact = $1 AND channel = $2`+lock, []any{string(contact), channel},
+		func(row scanner) (rule.Ledger, error) { return scanLedgerAnd(row, &only) })
+	if err == parley.ErrNotFound {
+		err = nil
+	}
+	if only && err == nil { // what follows asks for them
+		t.spelled.channel, t.spelled.contact, t.spelled.all = code, contact, []parley.ContactID{contact}
+	}
+	return l, only, err
 }
 
 // Ledgers reads a contact's ledgers on all channels, the newest of each channel last.
@@ -188,6 +220,9 @@ func encodeTimes(times []time.Time) string {
 
 func decodeTimes(encoded []byte, into *[]time.Time) error {
 	var all []int64
+	if string(encoded) == "[]" { // as most are
+		return nil
+	}
 	if err := json.Unmarshal(encoded, &all); err != nil {
 		return fmt.Errorf("times of one-time codes: %w", err)
 	}

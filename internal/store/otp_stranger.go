@@ -93,6 +93,10 @@ func (t *Tx) ApproveContact(_ context.Context, c parley.OTPCode) error {
 	if err != nil {
 		return err
 	}
+	n, err := t.sql.Exec(`UPDATE chat SET known = 1 WHERE id = `+chatIDFrom(`$1`, `$2`)+` AND known = 0`, string(c.Contact), channel)
+	if err != nil || n > 0 {
+		return err
+	}
 	chat, err := t.openChat(channel, c.Contact)
 	if err != nil {
 		return err

@@ -451,6 +451,8 @@ func (c column) value(table string) string {
 		return `NULL`
 	case "deletion.purged":
 		return `1`
+	case "message.data":
+		return `'{"media": {"key": "key' || n || '"}}'`
 	}
 	switch {
 	case table == "otp_alarm" && c.name == "channel":

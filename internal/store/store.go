@@ -42,6 +42,7 @@ type DB struct {
 	ending    batchEnding
 	pending   pendingCounting
 	channels  batchChannels
+	chatEnds  chatEnds
 	onEvents  func() // see Watch; nil: nothing
 	onChanges func()
 	onLogHeld func(time.Duration)

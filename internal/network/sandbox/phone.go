@@ -413,7 +413,7 @@ func optional[T any](value *T) any {
 const NumberSentence = "number must be a phone number in digits, for example 6281234567890."
 
 // maxCachedPhones bounds the memory of a session.
-const maxCachedPhones = 10_000
+const maxCachedPhones = 2000
 
 // phoneCache holds phones as their rows are, so that a send needs no round trip to PostgreSQL to read them. Only the node
 // that has the session changes phones. Entries are added and removed in the order of the commits.

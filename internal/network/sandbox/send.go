@@ -157,11 +157,8 @@ func (t *sendTx) write(m *parley.Message, copies int) (refusal, err error) {
 	return nil, t.applyOperation(m, p)
 }
 
-// readPhones reads the phones of messages at once, unless they are known: on PostgreSQL each query is a round trip.
+// readPhones reads the phones of messages at once, unless they are known.
 func (t *sendTx) readPhones(b *burst, which []int) error {
-	if !t.tx.IsPostgres() {
-		return nil
-	}
 	contacts, world, cache := map[string]parley.ContactID{}, t.world.id.Load(), &b.session.phones
 	for _, i := range which {
 		if !b.ms[i].Chat.IsGroup() {
@@ -175,8 +172,12 @@ func (t *sendTx) readPhones(b *burst, which []int) error {
 	if len(contacts) == 0 {
 		return nil
 	}
-	found, err := sqldb.Collect(t.tx.Conn, scanPhone, `SELECT `+phoneColumns+` FROM phones
-		WHERE world = $1 AND number = ANY (string_to_array($2, ','))`, world, strings.Join(slices.Collect(maps.Keys(contacts)), ","))
+	list := `number = ANY (string_to_array($2, ','))`
+	if !t.tx.IsPostgres() {
+		list = `number IN (SELECT value FROM json_each('["' || replace($2, ',', '","') || '"]'))`
+	}
+	found, err := sqldb.Collect(t.tx.Conn, scanPhone, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND `+list,
+		world, strings.Join(slices.Collect(maps.Keys(contacts)), ","))
 	read := make([]phone, len(found))
 	for i, p := range found {
 		read[i] = *p
@@ -238,14 +239,20 @@ const (
 	insertMessage   = `INSERT INTO messages (` + messageInserted + `)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 	oneMessage = ` WHERE phone = $1 AND id = $2 AND from_phone = $3`
-	// deliverMany adds messages, or counts another copy of those that are known, and returns whether each is new. A message is in
-	// it once.
-	deliverMany = `INSERT INTO messages (` + messageInserted + `)
+)
+
+// deliverMany adds messages, or counts another copy of those that are known, and returns whether each is new. A message is in it once.
+var deliverMany = sqldb.Many{
+	Insert: `INSERT INTO messages (` + messageInserted + `) VALUES `,
+	Row:    `($1, $2, $3, $4, $5, $6, CAST($7 AS BLOB), $8, $9, $10, $11, $12)`,
+	Then:   countCopy,
+	Postgres: `INSERT INTO messages (` + messageInserted + `)
 		SELECT seq, phone, from_phone, id, kind, body, convert_to(data, 'UTF8'), reply_to, at, grp, author, timer
 			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-				$10::bigint[], $11::text[], $12::bigint[]) WITH ORDINALITY AS given (` + messageInserted + `, n) ORDER BY n
-		ON CONFLICT (phone, id, from_phone) DO UPDATE SET copies = messages.copies + 1 RETURNING copies = 1`
-)
+				$10::bigint[], $11::text[], $12::bigint[]) WITH ORDINALITY AS given (` + messageInserted + `, n) ORDER BY n` + countCopy,
+}
+
+const countCopy = ` ON CONFLICT (phone, id, from_phone) DO UPDATE SET copies = messages.copies + 1 RETURNING copies = 1`
 
 // deliver writes a message to a phone, in the chat of a group unless that is zero, with the timer of the chat. A known id
 // means another copy of that message.
@@ -264,12 +271,12 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, group int64, timer, copies
 	arrived := &written{delivery: delivery{p, arrival{seq: seq, id: m.ID, group: group, voice: content.Kind() == parley.KindVoice, at: t.at}}}
 	again := slices.ContainsFunc(t.written, func(d *written) bool { return d.phone.id == p.id && d.id == m.ID })
 	t.written = append(t.written, arrived)
-	if copies == 1 && !again && !p.Replies && t.tx.IsPostgres() { // nothing depends on whether it is new, so it need not wait
+	if copies == 1 && !again && !p.Replies { // nothing depends on whether it is new, so it need not wait
 		args[6] = nil
 		if len(data) > 0 {
 			args[6] = string(data)
 		}
-		return t.tx.ManyThen(deliverMany, args, &arrived.isNew)
+		return t.tx.ManyThen(&deliverMany, args, &arrived.isNew)
 	}
 	added, err := t.tx.Exec(insertMessage+` ON CONFLICT (phone, id, from_phone) DO NOTHING`, args...)
 	if err != nil {

@@ -80,14 +80,28 @@ func (c *Conn) DoOr(otherwise error, query string, args ...any) error {
 	return c.classed(c.write.doOr(otherwise, query, args))
 }
 
-// ManyThen is for PostgreSQL and for rows that matter after the commit only. The query gets an array for each argument and
-// returns a row for each element, in their order. Calls in a row with the same query become one statement.
-func (c *Conn) ManyThen(query string, args []any, into ...any) error {
+// ManyThen adds a row whose results matter after the commit only, or after [Conn.Flush]. Calls in a row for the same Many become one
+// statement. Its error may come with the next statement, at the latest with the commit.
+func (c *Conn) ManyThen(m *Many, args []any, into ...any) error {
+	query := m.Postgres
+	if !c.IsPostgres() {
+		query = m.Insert + m.Row + m.Then
+	}
 	if err := c.begun(query, args); err != nil {
 		return err
 	}
-	return c.classed(c.write.manyThen(query, args, into))
+	return c.classed(c.write.manyThen(m, args, into))
 }
+
+// Beside runs statements on tables that no rows of ManyThen wait for. Rows for other tables go on waiting meanwhile.
+func (c *Conn) Beside(do func() error) error {
+	c.write.beside(true)
+	defer c.write.beside(false)
+	return do()
+}
+
+// Waiting is a number that changes whenever rows of ManyThen that waited were written or dropped, on SQLite.
+func (c *Conn) Waiting() int64 { return c.write.waitingNumber() }
 
 // Insert runs an INSERT of one row into a table whose key the database chooses, and returns that key. It returns 0 if
 // ON CONFLICT DO NOTHING rejected the row.

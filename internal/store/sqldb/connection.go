@@ -18,8 +18,10 @@ var _ writeEngine = (*connection)(nil)
 
 // connection is one connection to SQLite with its prepared statements. One goroutine at a time uses it.
 type connection struct {
-	conn  *sqlite.Conn
-	stmts map[string]*statement
+	conn    *sqlite.Conn
+	stmts   map[string]*statement
+	waiting waitingRows
+	many    map[manyKey]string // the statements for several rows
 }
 
 // statement is a prepared statement.
@@ -34,7 +36,7 @@ func openConnection(address string, flags sqlite.OpenFlags, pragmas ...string) (
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{conn: conn, stmts: map[string]*statement{}}
+	c := &connection{conn: conn, stmts: map[string]*statement{}, many: map[manyKey]string{}}
 	for _, pragma := range pragmas {
 		if err := c.set(pragma); err != nil {
 			conn.Close()
@@ -67,7 +69,7 @@ func (c *connection) close() error { return c.conn.Close() } // with its stateme
 
 // exec runs a statement to its end and returns how many rows it changed.
 func (c *connection) exec(query string, args []any) (changed int64, err error) {
-	stmt, err := c.bound(query, args)
+	stmt, err := c.next(query, args)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +86,7 @@ func (c *connection) exec(query string, args []any) (changed int64, err error) {
 
 // queryRow reads one row. No row is sql.ErrNoRows.
 func (c *connection) queryRow(query string, args, into []any) error {
-	stmt, err := c.bound(query, args)
+	stmt, err := c.next(query, args)
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,7 @@ func (c *connection) queryRow(query string, args, into []any) error {
 
 // query reads rows. Until they are closed the statement cannot run again.
 func (c *connection) query(query string, args []any) (rows, error) {
-	stmt, err := c.bound(query, args)
+	stmt, err := c.next(query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -143,11 +145,19 @@ func (c *connection) doOr(otherwise error, query string, args []any) error {
 	return err
 }
 
-func (c *connection) begin() error                   { return c.do("BEGIN IMMEDIATE", nil) }
-func (c *connection) control(statement string) error { return c.do(statement, nil) }
+func (c *connection) begin() error { return c.control("BEGIN IMMEDIATE") }
 
-// Statements do not wait here, there is no cluster, and SQLite locks its file.
-func (c *connection) flush() error                                   { return nil }
+func (c *connection) control(statement string) error {
+	if strings.HasPrefix(statement, "ROLLBACK") || strings.HasPrefix(statement, "BEGIN") {
+		c.drop()
+	}
+	return c.do(statement, nil)
+}
+
+func (c *connection) beside(yes bool)      { c.waiting.beside = yes }
+func (c *connection) waitingNumber() int64 { return c.waiting.number }
+
+// There is no cluster, and SQLite locks its file.
 func (c *connection) serve(int)                                      {}
 func (c *connection) failed() *blame                                 { return nil }
 func (c *connection) committed(int, time.Duration)                   {}
@@ -157,7 +167,6 @@ func (c *connection) ready(Options) error                            { return ni
 func (c *connection) with(context.Context) engine                    { return c }
 func (c *connection) classed(err error) error                        { return classed(err) }
 func (c *connection) isPostgres() bool                               { return false }
-func (c *connection) manyThen(string, []any, []any) error            { return errors.ErrUnsupported }
 
 func (c *connection) dialect() dialect {
 	return dialect{
@@ -166,6 +175,16 @@ func (c *connection) dialect() dialect {
 		touch: "PRAGMA user_version = 0", takeSpace: "PRAGMA user_version = 0",
 		size: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 	}
+}
+
+// next is bound for a statement that what waits comes before.
+func (c *connection) next(query string, args []any) (*statement, error) {
+	if len(c.waiting.into) > 0 && !c.waiting.beside {
+		if err := c.flush(); err != nil {
+			return nil, err
+		}
+	}
+	return c.bound(query, args)
 }
 
 // bound finds or prepares a statement and binds its arguments.

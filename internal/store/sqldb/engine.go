@@ -34,7 +34,9 @@ type writeEngine interface {
 	insertThen(key *int64, query string, args []any) error
 	do(query string, args []any) error
 	doOr(otherwise error, query string, args []any) error
-	manyThen(query string, args, into []any) error
+	manyThen(m *Many, args, into []any) error
+	beside(bool)          // statements until the next call do not write what waits
+	waitingNumber() int64 // see [Conn.Waiting]
 	flush() error
 	serve(caller int) // the statements from here on are of this caller of the transaction; nobody: of none
 	failed() *blame   // an earlier caller whose statement failed only now; nil: there is none

@@ -55,20 +55,20 @@ func (p *postgres) insertThen(key *int64, query string, args []any) error {
 
 // many is a statement for several calls of manyThen. It is the last one in the queue.
 type many struct {
-	query  string
+	of     *Many
 	queued *pgx.QueuedQuery // its arguments are []int64, []*string or [][]byte
 	into   [][]any          // by call
 }
 
 // manyThen is do for a statement that several calls share. It returns a row for each.
-func (p *postgres) manyThen(query string, args, into []any) error {
+func (p *postgres) manyThen(of *Many, args, into []any) error {
 	values, err := arguments(args)
 	if err != nil {
 		return err
 	}
 	m := p.many
-	if waiting := p.queue.QueuedQueries; m == nil || m.query != query || len(waiting) == 0 || waiting[len(waiting)-1] != m.queued {
-		m = &many{query: query, queued: p.enqueue(query, make([]any, len(values))...)}
+	if waiting := p.queue.QueuedQueries; m == nil || m.of != of || len(waiting) == 0 || waiting[len(waiting)-1] != m.queued {
+		m = &many{of: of, queued: p.enqueue(of.Postgres, make([]any, len(values))...)}
 		m.queued.Query(func(rows pgx.Rows) error { return m.scan(rows) })
 		p.many = m
 	}
@@ -98,6 +98,9 @@ func (p *postgres) manyThen(query string, args, into []any) error {
 	}
 	return nil
 }
+
+func (p *postgres) beside(bool)          {} // nothing depends on what the server has and what waits
+func (p *postgres) waitingNumber() int64 { return 0 }
 
 func (m *many) scan(rows pgx.Rows) error {
 	for _, into := range m.into {

@@ -179,8 +179,8 @@ func testOthersError(t *testing.T, db *DB) {
 
 // testMany: calls in a row become one statement, in which each gets its own row, until another statement comes.
 func testMany(t *testing.T, db *DB) {
-	const query = `INSERT INTO thing (name) SELECT name || count(*) OVER () FROM unnest($1::text[]) WITH ORDINALITY AS given (name, n)
-		ORDER BY n RETURNING seq, name`
+	query := &Many{Postgres: `INSERT INTO thing (name) SELECT name || count(*) OVER ()
+		FROM unnest($1::text[]) WITH ORDINALITY AS given (name, n) ORDER BY n RETURNING seq, name`}
 	keys, texts := make([]int64, 5), make([]string, 5)
 	err := db.Write(t.Context(), func(tx *Tx) error {
 		for i := range keys {

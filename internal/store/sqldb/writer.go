@@ -230,7 +230,14 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed *write, err erro
 		}
 		db.committed = end.then
 	}
-	err = db.writer.control("COMMIT")
+	if !db.writer.IsPostgres() { // which gets them with the commit
+		if err = db.writer.Flush(); err != nil && db.writer.broken == nil {
+			return unknown, err // a row that waited was refused
+		}
+	}
+	if err == nil {
+		err = db.writer.control("COMMIT")
+	}
 	switch {
 	case err == nil:
 		db.writer.write.committed(len(batch), time.Since(began))

@@ -160,7 +160,7 @@ CREATE INDEX message_pending ON message (channel) WHERE status = 0;
 CREATE INDEX message_failed ON message (seq) WHERE status = 5;
 CREATE INDEX message_with_text ON message (channel, received_at) WHERE body <> '' OR data IS NOT NULL;
 -- Which messages name a file.
-CREATE INDEX message_file ON message ((data::json #>> '{media,key}')) WHERE kind IN ('image', 'video', 'file', 'voice', 'sticker', 'template');
+CREATE INDEX message_file ON message ((data::json #>> '{media,key}')) WHERE (data::json #>> '{media,key}') IS NOT NULL;
 -- The failed messages of a channel, newest first.
 CREATE INDEX message_failed_of ON message (channel, seq) WHERE status = 5;
 

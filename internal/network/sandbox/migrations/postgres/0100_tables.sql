@@ -33,7 +33,8 @@ CREATE TABLE phones (
 );
 CREATE INDEX contacts_by_name ON phones (world, name, number) WHERE name <> '';
 
--- Messages of both directions, one row each. A message in a group has a row for each member.
+-- Messages of both directions, one row each. Ids of messages that are sent together have neighbouring entries in an index, so few pages
+-- are written for them. A message in a group has a row for each member.
 CREATE TABLE messages (
   seq            BIGINT PRIMARY KEY, -- position; those of one phone only grow
   phone          BIGINT NOT NULL,
@@ -52,7 +53,7 @@ CREATE TABLE messages (
   grp            BIGINT NOT NULL DEFAULT 0, -- the row of the group; 0: the chat of a phone with the channel
   author         TEXT COLLATE "C" NOT NULL DEFAULT '', -- the number of the other member
   edited_at      BIGINT NOT NULL DEFAULT 0, -- milliseconds; when its text was last changed; 0: never
-  UNIQUE (phone, id, from_phone)
+  UNIQUE (id, phone, from_phone)
 );
 CREATE INDEX messages_by_phone ON messages (phone, seq, from_phone);
 

@@ -33,8 +33,8 @@ CREATE TABLE phones (
 -- Contacts in the order of their pages.
 CREATE INDEX contacts_by_name ON phones (world, name, number) WHERE name <> '';
 
--- Messages of both directions, one row each. Its keys begin with the phone: ids are random, and a key that began with one
--- would touch another page of the index for every message. A message in a group has a row for each member.
+-- Messages of both directions, one row each. Ids of messages that are sent together have neighbouring entries in an index, so few pages
+-- are written for them. A message in a group has a row for each member.
 CREATE TABLE messages (
   seq            INTEGER PRIMARY KEY,         -- position, over all worlds; only grows
   phone          INTEGER NOT NULL,
@@ -53,7 +53,7 @@ CREATE TABLE messages (
   grp            INTEGER NOT NULL DEFAULT 0,  -- the row of the group; 0: the chat of a phone with the channel
   author         TEXT NOT NULL DEFAULT '',    -- the number of the other member
   edited_at      INTEGER NOT NULL DEFAULT 0,  -- milliseconds; when its text was last changed; 0: never
-  UNIQUE (phone, id, from_phone)
+  UNIQUE (id, phone, from_phone)
 );
 CREATE INDEX messages_by_phone ON messages (phone, seq, from_phone);
 

@@ -1,0 +1,136 @@
+package sqldb
+
+import (
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Many is a statement that adds a row and may wait for more of them: several rows share a round trip to PostgreSQL, and a statement of
+// SQLite, whose beginning and end cost as much as a row.
+type Many struct {
+	// Postgres gets an array for each argument and returns a row for each element, in their order.
+	Postgres string
+	// SQLite runs Insert with Row for each row, whose parameters are the arguments, and then Then. Without RETURNING in it, the only
+	// result is the key of the row.
+	Insert, Row, Then string
+}
+
+// maxMany is how many rows one statement of SQLite adds. More gained nothing.
+const maxMany = 64
+
+// waitingRows are the rows of a [Many] that wait on SQLite.
+type waitingRows struct {
+	of     *Many
+	args   []any   // of all rows
+	into   [][]any // by row
+	number int64   // changes whenever rows were written or dropped
+	beside bool    // statements do not write them; see [Conn.Beside]
+}
+
+// manyKey is a Many with a number of rows.
+type manyKey struct {
+	*Many
+	rows int
+}
+
+func (c *connection) manyThen(m *Many, args, into []any) error {
+	w := &c.waiting
+	if w.of != m || len(w.into) == maxMany {
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	w.of, w.args, w.into = m, append(w.args, args...), append(w.into, into)
+	return nil
+}
+
+// flush writes the rows that wait, in few statements: their numbers of rows are powers of two, so that few are prepared.
+func (c *connection) flush() error {
+	w := &c.waiting
+	if len(w.into) == 0 {
+		return nil
+	}
+	m, args, into := w.of, w.args, w.into
+	defer func() { // for the next ones
+		clear(args)
+		clear(into)
+		w.args, w.into = args[:0], into[:0]
+	}()
+	c.drop()
+	each := len(args) / len(into)
+	for done := 0; done < len(into); {
+		rows := 1 << (bits.Len(uint(len(into)-done)) - 1)
+		if err := c.addRows(m, args[done*each:(done+rows)*each], into[done:done+rows]); err != nil {
+			return err
+		}
+		done += rows
+	}
+	return nil
+}
+
+// drop forgets the rows that wait.
+func (c *connection) drop() {
+	if w := &c.waiting; len(w.into) > 0 {
+		*w = waitingRows{number: w.number + 1, beside: w.beside}
+	}
+}
+
+func (c *connection) addRows(m *Many, args []any, into [][]any) error {
+	query, ok := c.many[manyKey{m, len(into)}]
+	if !ok {
+		query = m.text(len(args)/len(into), len(into))
+		c.many[manyKey{m, len(into)}] = query
+	}
+	stmt, err := c.bound(query, args)
+	if err != nil {
+		return err
+	}
+	defer stmt.Reset()
+	row := 0
+	for {
+		more, err := stmt.Step()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if err := scan(stmt.Stmt, into[row]); err != nil {
+			return err
+		}
+		row++
+	}
+	if row > 0 {
+		return nil
+	}
+	last := c.conn.LastInsertRowID() // keys of one statement follow on each other: nobody else writes
+	for i, variables := range into {
+		if len(variables) > 0 {
+			*variables[0].(*int64) = last - int64(len(into)-1-i)
+		}
+	}
+	return nil
+}
+
+// text is the statement for a number of rows.
+func (m *Many) text(params, rows int) string {
+	var b strings.Builder
+	b.WriteString(m.Insert)
+	parts := strings.Split(m.Row, "$") // each but the first begins with a number
+	for row := range rows {
+		if row > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(parts[0])
+		for _, part := range parts[1:] {
+			digits := 0
+			for digits < len(part) && part[digits] >= '0' && part[digits] <= '9' {
+				digits++
+			}
+			n, _ := strconv.Atoi(part[:digits])
+			b.WriteString("?" + strconv.Itoa(row*params+n) + part[digits:])
+		}
+	}
+	return b.String() + m.Then
+}
