@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -83,13 +84,35 @@ func New(o Options) (*Server, error) {
 		err = appendTo(filepath.Join(s.data(), "pg_hba.conf"), "host all all samenet trust\nhost replication all samenet trust\n")
 	}
 	if err == nil {
-		err = s.run()
+		err = s.runFirst(o.Port == "")
 	}
 	if err != nil {
 		s.removeFiles()
 		return nil, err
 	}
 	return s, nil
+}
+
+// runFirst is run for a new server. If another program has taken its port meanwhile, it gets another one, unless it must have this.
+func (s *Server) runFirst(anyPort bool) error {
+	err := s.run()
+	for range 5 {
+		if !anyPort || err == nil || !strings.Contains(err.Error(), "Address already in use") {
+			break
+		}
+		port, free := freePort()
+		if free != nil {
+			return free
+		}
+		s.usePort(port)
+		err = s.run()
+	}
+	return err
+}
+
+func (s *Server) usePort(port string) {
+	s.options.Port = port
+	s.address = "postgres://parley@" + s.Host() + "/postgres?sslmode=disable"
 }
 
 // prepare makes the directory of a server and chooses its address.
@@ -103,7 +126,8 @@ func prepare(o Options) (s *Server, err error) {
 			return nil, err
 		}
 	}
-	s = &Server{options: o, address: "postgres://parley@" + net.JoinHostPort(o.Host, o.Port) + "/postgres?sslmode=disable"}
+	s = &Server{options: o}
+	s.usePort(o.Port)
 	if s.dir, err = os.MkdirTemp(o.Dir, "parley-postgres-"); err != nil {
 		return nil, err
 	}
@@ -221,6 +245,10 @@ func (s *Server) Exec(statement string) error {
 func (s *Server) Query(statement string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
+	return s.query(ctx, statement)
+}
+
+func (s *Server) query(ctx context.Context, statement string) (string, error) {
 	conn, err := pgx.Connect(ctx, s.address)
 	if err != nil {
 		return "", err
@@ -243,9 +271,17 @@ func (s *Server) Query(statement string) (string, error) {
 
 // wait returns when the server answers.
 func (s *Server) wait(ended <-chan struct{}, log *bytes.Buffer) error {
-	deadline := time.Now().Add(startLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	go func() { // another program may listen on its port, and say nothing
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	for {
-		_, err := s.Query("SELECT 1")
+		_, err := s.query(ctx, "SELECT 1")
 		if err == nil {
 			return nil
 		}
@@ -254,7 +290,7 @@ func (s *Server) wait(ended <-chan struct{}, log *bytes.Buffer) error {
 			return fmt.Errorf("PostgreSQL ended: %s", log)
 		case <-time.After(20 * time.Millisecond):
 		}
-		if time.Now().After(deadline) {
+		if ctx.Err() != nil {
 			return fmt.Errorf("PostgreSQL does not answer: %w", err)
 		}
 	}

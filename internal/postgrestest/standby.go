@@ -21,7 +21,7 @@ func (s *Server) Standby(t testing.TB, port string) *Server {
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"))
 	// After its promotion it has no standby, so its commits must not wait for one. The last line of a setting counts.
 	must(t, appendTo(filepath.Join(standby.data(), "postgresql.auto.conf"), "synchronous_standby_names = ''\n"))
-	must(t, standby.run())
+	must(t, standby.runFirst(port == ""))
 	t.Cleanup(standby.Close)
 	must(t, s.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'"))
 	must(t, s.Exec("SELECT pg_reload_conf()"))
