@@ -107,6 +107,7 @@ func run(ctx context.Context, o options) error {
 		{"nodes-killed", measureKilled},
 		{"nodes-stopped", measureStopped},
 		{"nodes-webhook", measureFollowing},
+		{"nodes-add-up", measureAddingUp},
 		{"many-channels-file", measureManyChannels},
 		{"many-channels-nodes", measureManyOnNodes},
 	} {

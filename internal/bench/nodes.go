@@ -15,7 +15,7 @@ import (
 	"parley/internal/postgrestest"
 )
 
-// nodes are three gateways on one PostgreSQL, with a channel "demo".
+// nodes are gateways on one PostgreSQL, with a channel "demo".
 type nodes struct {
 	o      options
 	server *postgrestest.Server
@@ -29,6 +29,10 @@ type benchNode struct {
 }
 
 func withNodes(ctx context.Context, o options, f func(*nodes) error) error {
+	return withSomeNodes(ctx, o, 3, f)
+}
+
+func withSomeNodes(ctx context.Context, o options, count int, f func(*nodes) error) error {
 	return withPostgres(func(server *postgrestest.Server) error {
 		return inTempDir(func(dir string) error {
 			c := &nodes{o: o, server: server}
@@ -37,7 +41,7 @@ func withNodes(ctx context.Context, o options, f func(*nodes) error) error {
 					n.stop()
 				}
 			}()
-			for i := range 3 {
+			for i := range count {
 				n := &benchNode{data: filepath.Join(dir, strconv.Itoa(i))}
 				if err := c.add(ctx, n); err != nil {
 					return err
