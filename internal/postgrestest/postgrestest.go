@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -281,8 +282,8 @@ func (s *Server) wait(ended <-chan struct{}, log *bytes.Buffer) error {
 		}
 	}()
 	for {
-		_, err := s.query(ctx, "SELECT 1")
-		if err == nil {
+		data, err := s.query(ctx, "SHOW data_directory") // another server may have taken the port
+		if err == nil && data == s.data() {
 			return nil
 		}
 		select {
@@ -358,14 +359,18 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
+// freePort chooses a port below those that the system gives to clients, because a server takes it a while later.
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	for {
+		port := strconv.Itoa(20_000 + rand.IntN(12_000))
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			return port, l.Close()
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return "", err
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }
 
 func must(t testing.TB, err error) {
