@@ -25,9 +25,9 @@ const t = texts('conversations');
 const core = texts('core');
 
 const pageSize = 50;
-const most = 200; // messages that are drawn; others come back when the reader scrolls there
-const near = 400; // pixels from an end at which more messages are loaded
-const mostPatched = 5; // messages that are loaded one by one after a change
+const most = 200; // messages that are drawn; others come back by scrolling
+const near = 400; // pixels from an end: more is loaded
+const mostPatched = 5; // messages loaded one by one after a change
 
 /** The messages that are loaded, oldest first and without gaps, and how many there are. Of a long chat it is a part. */
 function useHistory(channel, chat, message) {
@@ -46,9 +46,13 @@ function useHistory(channel, chat, message) {
     const sorted = [...all.values()].sort((a, b) => a.position - b.position);
     const list = earlier ? sorted.slice(0, most) : sorted.slice(-most);
     return { list, total: Math.max(earlier ? was.total : total, list.at(-1)?.position || 0), info, error: null };
-      // a response may be overtaken by a later one
   });
-  const read = async (query, fresh, earlier) => put((await api.get(path, { query: { limit: pageSize, ...query } })).data, fresh, earlier);
+  // A response may be overtaken by a later one, and must not replace a fresh start.
+  const read = async (query, fresh, earlier) => {
+    const start = fresh ? now.start = {} : now.start;
+    const { data } = await api.get(path, { query: { limit: pageSize, ...query } });
+    if (start === now.start) put(data, fresh, earlier);
+  };
   const begin = async () => {
     try {
       await read(message ? { message } : {}, true)
@@ -137,8 +141,9 @@ export function Thread({ channel, chat, message, onBack, inner }) {
     loading.current = true;
     await (older ? history.older() : history.newer()).catch(() => {});
     loading.current = false;
+    box.ref.current?.dispatchEvent(new Event('scroll'));
   };
-  // Escape closes what is innermost: the actions of a message, then what is answered, then the chat.
+  // Escape closes what is innermost: actions, what is answered, the chat.
   inner.current = () => {
     if (open) setOpen('');
     else if (reply) answer(null);
@@ -205,7 +210,7 @@ function useTarget(box, list, message) {
     box.leave();
     const list = box.ref.current;
     const one = list.querySelector('.bubble.marked')?.getBoundingClientRect();
-    const room = list.getBoundingClientRect(); // only the list scrolls, not the page around it
+    const room = list.getBoundingClientRect();
     if (one) list.scrollTop += one.top - room.top - Math.max(0, (room.height - one.height) / 2);
   }, [message, there]);
 }
