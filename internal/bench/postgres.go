@@ -125,7 +125,7 @@ func compareDatabases(o options, t *table, gateways ...*process) error {
 	for i, g := range []struct {
 		name  string
 		bound float64
-	}{{"a file", 0}, {"PostgreSQL on the same machine", 0.3}, {fmt.Sprintf("PostgreSQL, round trip + %.1f ms", ms(addedRoundTrip)), 0.27}} {
+	}{{"a file", 0}, {"PostgreSQL on the same machine", 0.5}, {fmt.Sprintf("PostgreSQL, round trip + %.1f ms", ms(addedRoundTrip)), 0.4}} {
 		name := "durable sends on " + g.name
 		if i == 0 {
 			t.note(name, fmt.Sprintf("%.0f/s", median(rates[i])))

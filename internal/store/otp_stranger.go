@@ -93,6 +93,7 @@ func (t *Tx) ApproveContact(_ context.Context, c parley.OTPCode) error {
 	if err != nil {
 		return err
 	}
+	// Nearly every chat exists: its contact got the code.
 	n, err := t.sql.Exec(`UPDATE chat SET known = 1 WHERE id = `+chatIDFrom(`$1`, `$2`)+` AND known = 0`, string(c.Contact), channel)
 	if err != nil || n > 0 {
 		return err

@@ -415,7 +415,7 @@ const NumberSentence = "number must be a phone number in digits, for example 628
 // maxCachedPhones bounds the memory of a session.
 const maxCachedPhones = 2000
 
-// phoneCache holds phones as their rows are, so that a send needs no round trip to PostgreSQL to read them. Only the node
+// phoneCache holds phones as their rows are, so that a send does not read them, which is a round trip on PostgreSQL. Only the node
 // that has the session changes phones. Entries are added and removed in the order of the commits.
 type phoneCache struct {
 	mu  sync.Mutex
