@@ -150,6 +150,7 @@ func (c *connection) begin() error { return c.control("BEGIN IMMEDIATE") }
 func (c *connection) control(statement string) error {
 	if strings.HasPrefix(statement, "ROLLBACK") || strings.HasPrefix(statement, "BEGIN") {
 		c.drop()
+		c.waiting.refused = nil
 	}
 	return c.do(statement, nil)
 }

@@ -26,6 +26,8 @@ type waitingRows struct {
 	into   [][]any // by row
 	number int64   // changes whenever rows were written or dropped
 	beside bool    // statements do not write them; see [Conn.Beside]
+
+	refused error // a row of this transaction was refused, and those before it in its statement were written: it must be rolled back
 }
 
 // manyKey is a Many with a number of rows.
@@ -48,8 +50,8 @@ func (c *connection) manyThen(m *Many, args, into []any) error {
 // flush writes the rows that wait, in few statements: their numbers of rows are powers of two, so that few are prepared.
 func (c *connection) flush() error {
 	w := &c.waiting
-	if len(w.into) == 0 {
-		return nil
+	if len(w.into) == 0 || w.refused != nil {
+		return w.refused
 	}
 	m, args, into := w.of, w.args, w.into
 	defer func() { // for the next ones
@@ -61,8 +63,8 @@ func (c *connection) flush() error {
 	each := len(args) / len(into)
 	for done := 0; done < len(into); {
 		rows := 1 << (bits.Len(uint(len(into)-done)) - 1)
-		if err := c.addRows(m, args[done*each:(done+rows)*each], into[done:done+rows]); err != nil {
-			return err
+		if w.refused = c.addRows(m, args[done*each:(done+rows)*each], into[done:done+rows]); w.refused != nil {
+			return w.refused
 		}
 		done += rows
 	}
@@ -72,7 +74,7 @@ func (c *connection) flush() error {
 // drop forgets the rows that wait.
 func (c *connection) drop() {
 	if w := &c.waiting; len(w.into) > 0 {
-		*w = waitingRows{number: w.number + 1, beside: w.beside}
+		*w = waitingRows{number: w.number + 1, beside: w.beside, refused: w.refused}
 	}
 }
 
@@ -113,10 +115,11 @@ func (c *connection) addRows(m *Many, args []any, into [][]any) error {
 	return nil
 }
 
-// text is the statement for a number of rows.
+// text is the statement for a number of rows. OR FAIL keeps SQLite from copying every page that it changes, so that it could undo the
+// rows before a refused one: the transaction, or the caller's part of it, is rolled back then.
 func (m *Many) text(params, rows int) string {
 	var b strings.Builder
-	b.WriteString(m.Insert)
+	b.WriteString(strings.Replace(m.Insert, "INSERT INTO", "INSERT OR FAIL INTO", 1))
 	parts := strings.Split(m.Row, "$") // each but the first begins with a number
 	for row := range rows {
 		if row > 0 {

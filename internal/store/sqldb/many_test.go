@@ -102,6 +102,20 @@ func TestOneRefusedRow(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"a", "c", "taken"}) {
 		t.Errorf("stored are %q (%v)", names, err)
 	}
+	careless := func(tx *Tx) error { // it writes the rows that wait, and does not look at the error
+		tx.Do(`DELETE FROM thing WHERE name = 'c'`)
+		return nil
+	}
+	got = together(t, db, later("d", nil), later("taken", nil), careless, later("e", nil))
+	for i, want := range []string{"<nil>", "UNIQUE constraint", "<nil>", "<nil>"} {
+		if !strings.Contains(fmt.Sprint(got[i]), want) {
+			t.Errorf("beside one who does not look at errors, caller %d got %v, not %s", i, got[i], want)
+		}
+	}
+	names, err = Collect(db.Read(t.Context()), ScanOne[string], `SELECT name FROM thing ORDER BY name`)
+	if err != nil || !slices.Equal(names, []string{"a", "d", "e", "taken"}) {
+		t.Errorf("beside one who does not look at errors, stored are %q (%v)", names, err)
+	}
 	if got := together(t, db, later("taken", nil))[0]; !strings.Contains(fmt.Sprint(got), "UNIQUE constraint") {
 		t.Errorf("alone: %v", got)
 	}
