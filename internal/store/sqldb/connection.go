@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -216,11 +217,15 @@ func (c *connection) bound(query string, args []any) (*statement, error) {
 // sqliteNames turns parameters $1, $2 … into SQLite's ?1, ?2 …, and what SQLite calls differently into its names.
 var sqliteNames = strings.NewReplacer("$", "?", "greatest(", "max(", "least(", "min(")
 
+// limitParameter is a limit that SQLite would plan a statement for. It would prepare that again whenever the limit is bound, which takes
+// longer than most statements run.
+var limitParameter = regexp.MustCompile(`(?i)\bLIMIT \?\d+`)
+
 // numbered is a statement as SQLite reads it. Text in quotes stays as it is.
 func numbered(query string) string {
 	parts := strings.Split(query, "'")
 	for i := 0; i < len(parts); i += 2 { // odd parts are in quotes
-		parts[i] = sqliteNames.Replace(parts[i])
+		parts[i] = limitParameter.ReplaceAllString(sqliteNames.Replace(parts[i]), "$0 + 0")
 	}
 	return strings.Join(parts, "'")
 }
