@@ -278,7 +278,7 @@ func (p *planner) storeSome(ctx context.Context, planned map[parley.WebhookID][]
 		return nil
 	}
 	return p.config.Store.Tx(ctx, func(tx *store.Tx) error {
-		existing, err := tx.ExistingWebhooks(ctx, some)
+		existing, err := tx.LockWebhooks(some)
 		if err != nil {
 			return err
 		}

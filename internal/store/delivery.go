@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/store/sqldb"
 )
 
 const (
@@ -120,7 +119,8 @@ var addDelivery = `INSERT INTO delivery (endpoint, url, event, event_id, type, c
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, ` + fmt.Sprintf(isHeld, 19, 1, 6, 7) + `)
 	ON CONFLICT DO NOTHING`
 
-// AddDeliveries stores new deliveries and sets their ids after the commit. A second delivery of an event to the same endpoint is ignored.
+// AddDeliveries stores new deliveries of webhooks that the caller has locked, and sets their ids after the commit. A second delivery
+// of an event to the same endpoint is ignored.
 func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 	seqs := make([]int64, len(ds))
 	for i := range ds {
@@ -174,9 +174,12 @@ type DeliveryResult struct {
 // UpdateDeliveries stores the outcomes of attempts. If another attempt was stored meanwhile, because another node took the endpoint
 // over, an outcome is ignored. When a delivery has finished, the next one of its chat is not held any more.
 func (t *Tx) UpdateDeliveries(_ context.Context, results []DeliveryResult) error {
-	seqs := make([]int64, len(results))
+	seqs, webhooks := make([]int64, len(results)), make([]parley.WebhookID, len(results))
 	for i := range results {
-		seqs[i] = results[i].ID.Number()
+		seqs[i], webhooks[i] = results[i].ID.Number(), results[i].Webhook
+	}
+	if _, err := t.LockWebhooks(webhooks); err != nil {
+		return err
 	}
 	before := map[int64]int{} // of those that wait
 	_, err := listIn(t.Reader, `SELECT seq, attempts FROM delivery WHERE state = 0 AND seq IN `, ``, nil, seqs,
@@ -228,9 +231,18 @@ func (t *Tx) updateDelivery(d *parley.Delivery, attempts int) error {
 // moveDeliveries gives some deliveries of a number another one, and returns how many. The first of each chat is not held any
 // more: the one before it may have finished under the other number.
 func (t *Tx) moveDeliveries(from, to int64, limit int) (int64, error) {
-	seqs, err := list(t.Reader, `SELECT seq FROM delivery WHERE channel = $1 ORDER BY seq LIMIT $2`, []any{from, int64(limit)},
-		sqldb.ScanOne[int64])
+	var webhooks []parley.WebhookID // and hosts of callbacks, which are not locked
+	seqs, err := list(t.Reader, `SELECT seq, endpoint FROM delivery WHERE channel = $1 ORDER BY seq LIMIT $2`, []any{from, int64(limit)},
+		func(row scanner) (seq int64, err error) {
+			var endpoint parley.WebhookID
+			err = row.Scan(&seq, &endpoint)
+			webhooks = append(webhooks, endpoint)
+			return seq, err
+		})
 	if err != nil || len(seqs) == 0 {
+		return 0, err
+	}
+	if _, err := t.LockWebhooks(webhooks); err != nil {
 		return 0, err
 	}
 	in, args := inList(2, seqs)

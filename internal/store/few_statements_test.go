@@ -70,7 +70,7 @@ func TestFewStatements(t *testing.T) {
 			return err
 		},
 		"deliveries are planned": func(tx *store.Tx) error {
-			existing, err := tx.ExistingWebhooks(t.Context(), append(webhooks, "whk_none"))
+			existing, err := tx.LockWebhooks(append(webhooks, "whk_none"))
 			if found = len(existing); err == nil {
 				err = tx.FindChannels(t.Context(), append(codes, "none"))
 			}

@@ -34,7 +34,7 @@ var onlyOn = map[string][]string{
 		") VALUES ($1, $2, $3, $4, nullif($5, 0), $6, $7, $8, nullif($9, x''))",
 	},
 	"postgres": {
-		`FOR UPDATE`,
+		`FOR UPDATE`, `ORDER BY id FOR UPDATE`,
 		`SELECT 1 FROM otp_link WHERE id = $1 FOR UPDATE`,
 		`SELECT greatest(removed_to, (SELECT max(seq) FROM event)) FROM log`,
 	},
@@ -108,7 +108,7 @@ var walks = []struct {
 	// Deliveries.
 	{"delivery", "AND chat = $3 ORDER BY event LIMIT 1", limited, ""},
 	{"delivery", "SELECT 1 FROM delivery AS earlier", "it ends at the first", ""},
-	{"delivery", "SELECT seq FROM delivery WHERE channel = $1 ORDER BY seq LIMIT $2", limited, ""},
+	{"delivery", "SELECT seq, endpoint FROM delivery WHERE channel = $1 ORDER BY seq LIMIT $2", limited, ""},
 	{"delivery", "min(next_at), max(event)", "callbacks that wait, and came since the last look", ""},
 	{"delivery", "EXISTS (SELECT 1 FROM delivery WHERE state = 0", "it ends at the first", ""},
 	{"delivery", "AND channel = $3 AND chat = $4 AND next_at > $1", "the waiting deliveries of one chat", ""},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley"
@@ -91,9 +92,16 @@ func (t *Tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int
 	return t.exec(`UPDATE webhook SET cursor = greatest(cursor, $1) WHERE id = $2`, cursor, string(id))
 }
 
-// ExistingWebhooks returns those of some webhooks that exist.
-func (r Reader) ExistingWebhooks(ctx context.Context, ids []parley.WebhookID) ([]parley.WebhookID, error) {
-	return listIn(r.with(ctx), `SELECT id FROM webhook WHERE id IN `, ``, nil, texts(ids), sqldb.ScanOne[parley.WebhookID])
+// LockWebhooks returns those of some webhooks that exist. On PostgreSQL, transactions of other nodes that lock them too wait for the end of
+// this one: while a webhook moves to another node, both of them change its deliveries. A delivery is held while another one of its
+// chat waits, so one node must see which one the other has just finished, or nobody would ever release the next.
+func (t *Tx) LockWebhooks(ids []parley.WebhookID) ([]parley.WebhookID, error) {
+	lock := ``
+	if t.conn.IsPostgres() {
+		lock = ` ORDER BY id FOR UPDATE`
+	}
+	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
+	return listIn(t.Reader, `SELECT id FROM webhook WHERE id IN `, lock, nil, texts(sorted), sqldb.ScanOne[parley.WebhookID])
 }
 
 // SetWebhookHealth stores since when, for how long and how often a webhook has failed without a success.

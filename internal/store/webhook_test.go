@@ -28,7 +28,7 @@ var webhookTests = map[string]func(*env){
 	"webhooks and channels that exist are found at once": func(e *env) {
 		e.webhook(fullWebhook("whk_1"))
 		e.tx(func(tx *store.Tx) error {
-			existing, err := tx.ExistingWebhooks(e.Context(), []parley.WebhookID{"whk_0", "whk_1"})
+			existing, err := tx.LockWebhooks([]parley.WebhookID{"whk_0", "whk_1"})
 			if err != nil || len(existing) != 1 || existing[0] != "whk_1" {
 				return fmt.Errorf("webhooks: %v, %w", existing, err)
 			}
