@@ -166,7 +166,8 @@ func (e *Engine) finishAttempt(ep *endpoint, j job, address string, a Attempt, e
 	ep.errorLogged = false
 	wasBroken := ep.isBroken()
 	recovered, disable := ep.update(&a, now)
-	if !wasBroken && ep.isBroken() {
+	broke := !wasBroken && ep.isBroken()
+	if broke {
 		ep.dropReady()
 	}
 	if disable != "" {
@@ -175,7 +176,7 @@ func (e *Engine) finishAttempt(ep *endpoint, j job, address string, a Attempt, e
 	r := result{endpoint: ep.key, delivery: afterAttempt(j, a, now), attempts: j.Attempts, webhook: ep.webhook, retryAll: recovered,
 		disable: disable, url: address}
 	e.metrics.attempted(&j.Delivery, &r.delivery, &a)
-	e.logAttempt(&r, &a, wasBroken)
+	e.logAttempt(&r, &a, broke)
 	e.results.add(r)
 }
 
@@ -201,7 +202,7 @@ func afterAttempt(j job, a Attempt, now time.Time) parley.Delivery {
 	return d
 }
 
-func (e *Engine) logAttempt(r *result, a *Attempt, wasBroken bool) {
+func (e *Engine) logAttempt(r *result, a *Attempt, broke bool) {
 	host, webhook := toHost(r.url), r.webhook.ID
 	attrs := []any{"delivery", r.delivery.ID, "event", r.delivery.EventID, "host", cmp.Or(host, toHost(r.delivery.URL)),
 		"request_id", a.RequestID, "code", a.Code, "took", a.Took.Round(time.Millisecond).String()}
@@ -223,7 +224,7 @@ func (e *Engine) logAttempt(r *result, a *Attempt, wasBroken bool) {
 	}
 	if r.disable != "" {
 		e.config.Log.Error("the webhook is switched off", "webhook", webhook, "host", host, "reason", r.disable)
-	} else if !wasBroken && webhook != "" && r.webhook.Failures >= brokenAfter {
+	} else if broke {
 		e.config.Log.Warn("the webhook only fails and is tried once a minute", "webhook", webhook, "host", host, "failures", r.webhook.Failures)
 	}
 }

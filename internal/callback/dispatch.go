@@ -76,6 +76,7 @@ func (e *Engine) updateWebhook(key parley.Endpoint, w parley.Webhook) {
 	ep, known := e.endpoints[key]
 	if !known { // with the failures that the last process stored; the first probe is due
 		ep = e.endpoint(key)
+		ep.failures = w.Failures
 	} else {
 		if w.IsEnabled() && (ep.off || ep.webhook.URL != w.URL || ep.isBroken() && w.Failures == 0) {
 			ep.restart()

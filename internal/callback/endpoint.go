@@ -44,6 +44,7 @@ type endpoint struct {
 	errorLogged bool // an internal error
 
 	failedAt time.Time // last failure in this process; zero: none since the last success
+	failures int       // in a row, since somebody last requested a retry
 	probes   int
 	probeAt  time.Time // of the next probe, while broken
 }
@@ -57,15 +58,15 @@ type job struct {
 func (ep *endpoint) isWebhook() bool { return ep.webhook.ID != "" }
 
 // isBroken never applies to callbacks: their addresses differ, so failures of one say little about the others.
-func (ep *endpoint) isBroken() bool { return ep.isWebhook() && ep.webhook.Failures >= brokenAfter }
+func (ep *endpoint) isBroken() bool { return ep.isWebhook() && ep.failures >= brokenAfter }
 
 // isSuspect reports whether attempts will probably be slow or fail.
 func (ep *endpoint) isSuspect(now time.Time) bool {
-	return ep.slow || ep.webhook.Failures > 0 || ep.inFlight > 0 && now.Sub(ep.startedAt) > slowAfter
+	return ep.slow || ep.failures > 0 || ep.inFlight > 0 && now.Sub(ep.startedAt) > slowAfter
 }
 
 func (ep *endpoint) limit() int {
-	if ep.isWebhook() && ep.webhook.Failures > 0 {
+	if ep.isWebhook() && ep.failures > 0 {
 		return maxPerFailing
 	}
 	return maxPerEndpoint
@@ -121,6 +122,7 @@ func (ep *endpoint) update(a *Attempt, now time.Time) (recovered bool, disable s
 // fail counts a failure. The time since the previous one counts only if this process saw both: without a process,
 // nothing was attempted.
 func (ep *endpoint) fail(at time.Time) {
+	ep.failures++
 	ep.webhook.Failures++
 	if ep.webhook.FailingSince.IsZero() {
 		ep.webhook.FailingSince = at
@@ -132,12 +134,20 @@ func (ep *endpoint) fail(at time.Time) {
 }
 
 func (ep *endpoint) clearFailures() {
-	ep.webhook.Failures, ep.webhook.FailingSince, ep.webhook.FailingFor, ep.failedAt = 0, time.Time{}, 0, time.Time{}
+	ep.webhook.ClearFailures()
+	ep.failures, ep.failedAt = 0, time.Time{}
 }
 
-// restart clears all failures: the webhook was enabled, its URL changed, or a retry was requested.
+// restart clears all failures: the webhook was enabled, or its URL changed.
 func (ep *endpoint) restart() {
 	ep.clearFailures()
+	ep.retry()
+}
+
+// retry attempts everything at full speed again. Whether that helps is not known yet, so what is shown of the failures stays
+// until an attempt succeeds.
+func (ep *endpoint) retry() {
+	ep.failures = 0
 	ep.slow, ep.pausedUntil, ep.mayBeDue = false, time.Time{}, true
 }
 

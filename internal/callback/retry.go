@@ -95,7 +95,7 @@ func (e *Engine) Retry(ctx context.Context, id parley.DeliveryID) (d parley.Deli
 		return tx.RetryDelivery(ctx, d, d.NextAt)
 	})
 	if err == nil {
-		e.inRun(func(time.Time) { e.endpoint(d.Endpoint()).restart() })
+		e.inRun(func(time.Time) { e.endpoint(d.Endpoint()).retry() })
 	}
 	return d, err
 }
@@ -112,7 +112,7 @@ func (e *Engine) RetryWebhook(ctx context.Context, id parley.WebhookID) (waiting
 		return tx.RetryDeliveries(ctx, id, time.Now())
 	})
 	if err == nil {
-		e.inRun(func(time.Time) { e.endpoint(parley.Endpoint(id)).restart() })
+		e.inRun(func(time.Time) { e.endpoint(parley.Endpoint(id)).retry() })
 	}
 	return waiting, err
 }

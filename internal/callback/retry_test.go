@@ -11,6 +11,51 @@ import (
 	"parley/internal/store"
 )
 
+// TestRetryOfADeadWebhook: a retry that fails too does not make the failures younger, or fewer.
+func TestRetryOfADeadWebhook(t *testing.T) {
+	inBubble(t, func(e *env) {
+		w := e.webhook("https://crm.example/hook")
+		e.servers.on("crm.example", always(500))
+		e.start()
+		for i := range 12 {
+			e.says(parley.NewContactID(fmt.Sprint(6281100000000+i)), "hello")
+		}
+		pass(time.Hour)
+		before, tried := e.readWebhook(w.ID), len(e.servers.at("crm.example"))
+		if before.Failures < 60 || before.FailingSince.IsZero() {
+			e.Fatalf("after an hour: %+v", before)
+		}
+		if _, err := e.engine.RetryWebhook(e.Context(), w.ID); err != nil {
+			e.Fatal(err)
+		}
+		pass(time.Second)
+		failed := len(e.servers.at("crm.example")) - tried
+		if failed < 2 {
+			e.Errorf("%d attempts at once after the retry", failed)
+		}
+		after := e.readWebhook(w.ID)
+		if !after.FailingSince.Equal(before.FailingSince) || after.FailingFor < before.FailingFor || after.Failures != before.Failures+failed {
+			e.Errorf("%d failed attempts after %+v: %+v", failed, before, after)
+		}
+		waiting := parley.DeliveryWaiting
+		if _, err := e.engine.Retry(e.Context(), e.deliveries(parley.DeliveryQuery{State: &waiting})[0].ID); err != nil {
+			e.Fatal(err)
+		}
+		pass(time.Second)
+		if after := e.readWebhook(w.ID); !after.FailingSince.Equal(before.FailingSince) {
+			e.Errorf("since %v, and after the retry of one delivery since %v", before.FailingSince, after.FailingSince)
+		}
+		e.servers.on("crm.example", always(200))
+		if _, err := e.engine.RetryWebhook(e.Context(), w.ID); err != nil {
+			e.Fatal(err)
+		}
+		pass(5 * time.Second)
+		if healed := e.readWebhook(w.ID); healed.Failures != 0 || !healed.FailingSince.IsZero() {
+			e.Errorf("stored health: %+v", healed)
+		}
+	})
+}
+
 // TestRetryNow: a waiting delivery is tried at once, behind it the next of its chat, also at a webhook that is
 // broken; a finished one is not, and neither is anything of a webhook that is off.
 func TestRetryNow(t *testing.T) {
