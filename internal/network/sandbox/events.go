@@ -107,11 +107,13 @@ func (s *session) reportOwn(ctx context.Context, queue int64, j *job) error {
 	return sqldb.Each(list, func(e event) error { return s.reportEvent(ctx, e, j) })
 }
 
-// reportEvents reports the events of a queue. A member of a group that is offline acts when it is online again.
+// reportEvents reports the events of a queue. A phone that is offline acts when it is online again: it may have gone offline after its
+// job began.
 func (s *session) reportEvents(ctx context.Context, queue int64, j *job) error {
 	for {
 		list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanEvent, `SELECT seq, sender, body, at FROM events
-			WHERE phone = $1 AND (phone > 0 OR EXISTS (SELECT 1 FROM groups WHERE id = -events.phone AND world = $2) AND (sender = '' OR
+			WHERE phone = $1 AND (EXISTS (SELECT 1 FROM phones WHERE id = events.phone AND online = 1) OR
+				EXISTS (SELECT 1 FROM groups WHERE id = -events.phone AND world = $2) AND (sender = '' OR
 				EXISTS (SELECT 1 FROM phones WHERE world = $2 AND number || '@c.us' = events.sender AND online = 1)))
 			ORDER BY seq LIMIT `+strconv.Itoa(maxEvents), queue, s.world.id.Load())
 		if err != nil {
