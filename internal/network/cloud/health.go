@@ -70,6 +70,11 @@ func (s *session) check() {
 	err := s.checkNow()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.endCheck(err)
+}
+
+// endCheck schedules the next check. The caller holds the lock.
+func (s *session) endCheck(err error) {
 	pause := time.Duration(float64(checkPause) * (0.9 + 0.2*rand.Float64()))
 	if s.failed++; err == nil {
 		s.failed = 0
@@ -84,11 +89,11 @@ func (s *session) check() {
 	}
 }
 
-// checkSoon checks at once: Meta reported that something changed.
+// checkSoon checks at once, or when the current check has ended: Meta reported that something changed.
 func (s *session) checkSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
+	if s.recheck = s.checking; !s.checking && !s.closed { // a check that ends sets the timer, too
 		s.timer.Reset(0)
 	}
 }
@@ -121,6 +126,13 @@ func (s *session) checkNow() error {
 	n.ID, n.Display = "", ""
 	s.mu.Lock()
 	old, oldCodes, first := s.number, s.codes, s.checked.IsZero()
+	s.mu.Unlock()
+	if !first {
+		if err := s.noticeChanges(old, n, oldCodes, codes); err != nil {
+			return err // the next check finds them again
+		}
+	}
+	s.mu.Lock()
 	s.number, s.checked, s.codes, s.seen.started = n, time.Now(), codes, started
 	s.seen.account = account{BusinessID: a.BusinessID, GraphURL: a.GraphURL, HeardSince: a.HeardSince, TokenExpires: a.TokenExpires}
 	s.seen.broken = 0
@@ -132,11 +144,6 @@ func (s *session) checkNow() error {
 		s.rate = highRate
 	}
 	s.mu.Unlock()
-	if !first {
-		if err := s.noticeChanges(old, n, oldCodes, codes); err != nil {
-			return err
-		}
-	}
 	if n.Status != "" && n.Status != "CONNECTED" && n.Status != "FLAGGED" {
 		s.breakDown("Meta says that the number is " + n.Status + ". Register it with: parley channel register")
 		return errors.New("the number is not connected")

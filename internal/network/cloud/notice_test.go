@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -54,6 +55,40 @@ func TestNotices(t *testing.T) {
 	if len(notices) != len(reports)+1 {
 		t.Errorf("%d notices: %+v", len(notices), notices)
 	}
+}
+
+// TestNoticeThatIsNotStored has a notice fail once. The next check publishes it.
+func TestNoticeThatIsNotStored(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.open()
+	w.await(func() bool { s.mu.Lock(); defer s.mu.Unlock(); return !s.checked.IsZero() })
+	in.mu.Lock()
+	in.fail = errors.New("the disk is full")
+	in.mu.Unlock()
+	w.number.Set(func(n *cloudtest.Number) { n.Quality = "YELLOW" })
+	s.checkSoon()
+	w.await(func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.failed > 0 })
+	in.mu.Lock()
+	in.fail = nil
+	in.mu.Unlock()
+	s.checkSoon()
+	await(w, in, func(n network.Notice) bool { return n == newQualityNotice("YELLOW") })
+}
+
+// TestCheckDuringAnother has a check be wanted while another one is about to end, which must not replace it by the next in an hour.
+func TestCheckDuringAnother(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.open()
+	w.await(func() bool { s.mu.Lock(); defer s.mu.Unlock(); return !s.checked.IsZero() && !s.checking })
+	s.mu.Lock()
+	s.checking = true // its response has come, before the change
+	s.mu.Unlock()
+	w.number.Set(func(n *cloudtest.Number) { n.Quality = "YELLOW" })
+	s.checkSoon()
+	s.mu.Lock()
+	s.endCheck(nil)
+	s.mu.Unlock()
+	await(w, in, func(n network.Notice) bool { return n == newQualityNotice("YELLOW") })
 }
 
 // TestDailyLimit has the doctor warn when the account wrote to most of the contacts that it may write to first.

@@ -25,13 +25,16 @@ var friend = parley.NewContactID(friendNumber)
 type inbox struct {
 	mu     sync.Mutex
 	events []network.Event
+	fail   error // the response to events; nil: they are stored
 }
 
 func (in *inbox) sink(_ context.Context, e network.Event) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.events = append(in.events, e)
-	return nil
+	if in.fail == nil {
+		in.events = append(in.events, e)
+	}
+	return in.fail
 }
 
 // await waits for an event of a type that matches.
