@@ -193,7 +193,8 @@ func (t *tools) ofChannel(channel string) *client.Client {
 	return &api
 }
 
-// chatID reads the id of a group, or a contact in any spelling.
+// chatID reads the id of a group, or a contact in any spelling with the country code. Without it, the contact would be
+// somebody with whom there is no chat, and a model would take that for silence.
 func chatID(text string) (parley.ContactID, error) {
 	text = strings.TrimSpace(text)
 	if group, err := parley.ParseGroupID(text); err == nil {
@@ -203,11 +204,12 @@ func chatID(text string) (parley.ContactID, error) {
 		return "", fmt.Errorf("%q is not the id of a group. list_chats has the ids, for example 120363020000000001@g.us", text)
 	}
 	number, err := parley.ParseNumber(strings.TrimSuffix(strings.TrimSuffix(text, "@c.us"), "@s.whatsapp.net"))
-	if err != nil {
+	contact := parley.NewContactID(number)
+	if err != nil || !contact.CanExist() && !contact.IsHidden() {
 		return "", fmt.Errorf("%q is not a phone number. Write it with its country code, for example +6281234567890. "+
 			"find_contacts finds people by name", text)
 	}
-	return parley.NewContactID(number), nil
+	return contact, nil
 }
 
 // toField is the API's field for a chat.

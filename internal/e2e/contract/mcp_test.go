@@ -236,7 +236,8 @@ func TestMCP(t *testing.T) {
 		"not_on_network":        {"contact": "99912345670", "text": "x"},
 		"/properties/text":      {"contact": number, "text": ""},
 		"are: channel, contact, idempotency_key, reply_to, text.": {"contact": number, "message": "x"},
-		"find_contacts": {"contact": "Budi", "text": "x"},
+		"find_contacts":         {"contact": "Budi", "text": "x"},
+		"with its country code": {"contact": "0812-3456-7890", "text": "x"},
 	} {
 		if wrong := callTool(t, s, "send_message", args, nil); !strings.Contains(wrong, name) {
 			t.Errorf("%v: %q, want %q", args, wrong, name)
