@@ -3,10 +3,12 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,6 +23,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PARLEY_POSTGRES") == "" {
 		os.Exit(m.Run()) // all are skipped
 	}
+	enterOwnNetwork()
 	dir, err := os.MkdirTemp("", "parley-cluster-")
 	if err == nil {
 		program = filepath.Join(dir, "parley")
@@ -36,4 +39,23 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// inOwnNetwork is set in the environment of a process that enterOwnNetwork started.
+const inOwnNetwork = "PARLEY_OWN_NETWORK"
+
+// enterOwnNetwork starts this process again in a network namespace that has nothing but a loopback interface, where that is possible. The
+// bridges of the labs would otherwise come and go in the machine's own network, and browsers there drop their requests whenever one does.
+func enterOwnNetwork() {
+	if os.Getuid() != 0 || os.Getenv(inOwnNetwork) != "" || exec.Command("unshare", "--net", "ip", "link", "set", "lo", "up").Run() != nil {
+		return
+	}
+	unshare, err := exec.LookPath("unshare")
+	self, unknown := os.Executable()
+	if err = errors.Join(err, unknown); err == nil {
+		args := append([]string{"unshare", "--net", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, self}, os.Args[1:]...)
+		err = syscall.Exec(unshare, args, append(os.Environ(), inOwnNetwork+"=1"))
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
