@@ -569,14 +569,15 @@ func mustBeUnavailable(t *testing.T, what string, err error) {
 	}
 }
 
-// faulty opens a library on a server that fails, with short timeouts.
+// faulty opens a library on a server that fails.
 func faulty(t *testing.T) (*Library, *mediatest.Server) {
 	t.Helper()
 	server := mediatest.New(t, "files")
-	l := openPlace(t, bucketConfig(t, server, "p/"))
-	l.files.(*objects).stall = time.Second
-	return l, server
+	return openPlace(t, bucketConfig(t, server, "p/")), server
 }
+
+// stallsAfter sets how long a request may make no progress: little while the server hangs, more while it works on a busy machine.
+func (l *Library) stallsAfter(limit time.Duration) { l.files.(*objects).stall = limit }
 
 func TestBucketRetries(t *testing.T) {
 	l, server := faulty(t)
@@ -600,6 +601,7 @@ func TestBucketRetries(t *testing.T) {
 	if ranges != 2 || server.Heal() != 0 {
 		t.Errorf("%d requests for the rest: %v", ranges, server.Requests())
 	}
+	l.stallsAfter(time.Second)
 	server.Inject(mediatest.Stall(1000).For("GET", m.Key))
 	if got := read(t, l, m.Key); !bytes.Equal(got, data) {
 		t.Errorf("%d bytes after a stall, want %d", len(got), len(data))
@@ -653,6 +655,7 @@ func TestBucketOutages(t *testing.T) {
 				t.Fatal(err)
 			}
 			server.Inject(fault(server).Times(100)...)
+			l.stallsAfter(time.Second)
 			began := time.Now()
 			_, opened := l.Open(t.Context(), m.Key)
 			_, storing := l.Store(t.Context(), "demo", random(t, 3<<20), "")
@@ -668,6 +671,7 @@ func TestBucketOutages(t *testing.T) {
 				t.Errorf("temporary files left: %v", left)
 			}
 			server.Heal()
+			l.stallsAfter(stallTimeout)
 			if got := read(t, l, m.Key); int64(len(got)) != m.Size {
 				t.Errorf("after it: %d bytes", len(got))
 			}
@@ -677,7 +681,7 @@ func TestBucketOutages(t *testing.T) {
 
 func TestBucketHonoursContexts(t *testing.T) {
 	l, server := faulty(t)
-	l.files.(*objects).stall = time.Minute
+	l.stallsAfter(time.Minute)
 	m, err := l.Store(t.Context(), "demo", random(t, 100_000), "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package product_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"parley"
-	"parley/internal/api"
 	"parley/internal/app"
 	"parley/internal/callback"
 	"parley/internal/otp/rule"
@@ -60,21 +59,16 @@ func TestEventsAreAsDescribed(t *testing.T) {
 		schemas[kind] = readSchema(t, kind)
 	}
 	shapes := map[parley.EventType]map[string]bool{}
-	document, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, body := range l.bodies() {
 		var event struct{ Type parley.EventType }
-		var plain any // the OpenAPI document takes numbers as they are usually read
-		if err := errors.Join(json.Unmarshal(body, &event), json.Unmarshal(body, &plain)); err != nil {
+		if err := json.Unmarshal(body, &event); err != nil {
 			t.Fatal(err)
 		}
 		value := readJSON(t, body)
 		if err := schemas[event.Type].Validate(value); err != nil {
 			t.Errorf("%v\n%s", err, body)
 		}
-		if err := document.Components.Schemas["Event"].Value.VisitJSON(plain, openapi3.EnableJSONSchema2020()); err != nil {
+		if err := parleytest.CheckSchema("Event", body); err != nil {
 			t.Errorf("not as the OpenAPI document says: %v\n%s", err, body)
 		}
 		if shapes[event.Type] == nil {
@@ -408,13 +402,11 @@ func TestWebhookTestIsAsDescribed(t *testing.T) {
 	bodies := make(chan []byte, 2)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		bodies <- body
+		if bytes.Contains(body, []byte(callback.TestEvent)) { // the channel may say that it works only now
+			bodies <- body
+		}
 	}))
 	defer receiver.Close()
-	document, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, webhook := range []string{`{"url":"` + receiver.URL + `"}`, `{"url":"` + receiver.URL + `","channel":"demo"}`} {
 		id := e.Post("/api/manage/webhooks", webhook, parleytest.As(e.Admin)).Expect(http.StatusCreated).Text("data.id")
 		e.Post("/api/manage/webhooks/"+id+"/test", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
@@ -422,11 +414,7 @@ func TestWebhookTestIsAsDescribed(t *testing.T) {
 		if err := readSchema(t, callback.TestEvent).Validate(readJSON(t, body)); err != nil {
 			t.Errorf("%v\n%s", err, body)
 		}
-		var plain any
-		if err := json.Unmarshal(body, &plain); err != nil {
-			t.Fatal(err)
-		}
-		if err := document.Components.Schemas["Event"].Value.VisitJSON(plain, openapi3.EnableJSONSchema2020()); err != nil {
+		if err := parleytest.CheckSchema("Event", body); err != nil {
 			t.Errorf("not as the OpenAPI document says: %v\n%s", err, body)
 		}
 	}

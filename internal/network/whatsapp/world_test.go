@@ -54,6 +54,7 @@ type world struct {
 // newWorld starts a network and opens the driver; nothing is paired.
 func newWorld(t testing.TB, friend ...whatsapptest.Option) *world {
 	t.Helper()
+	configureLibraries() // before the server of any test uses libsignal
 	return newWorldOn(t, whatsapptest.StartTest(t), friend...)
 }
 
