@@ -29,6 +29,10 @@ function send(string $contact, string $text, string $key): string
     }
 }
 
+if (!getenv('PARLEY_URL') || !getenv('PARLEY_TOKEN')) {
+    fwrite(STDERR, "PARLEY_URL and PARLEY_TOKEN must be in the environment.\n");
+    exit(2);
+}
 $failed = 0;
 while (($line = fgets(STDIN)) !== false) {
     $order = json_decode($line, true);

@@ -13,10 +13,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
-
-const examples = root + "/examples"
 
 // sandbox is a server with simulated phones, for an example.
 type sandbox struct {
@@ -63,12 +62,32 @@ func (s sandbox) messages(number, text string) []phoneMessage {
 	return answer.Data
 }
 
-// begin starts an example, and returns the first line that it prints.
-func (s sandbox) begin(dir string, lines bool, name string, args ...string) string {
+// typed returns a shell that runs what the README of an example tells its reader to type in a checkout. Nothing else sets the
+// example's environment.
+func (s sandbox) typed(ctx context.Context, checkout, name string) *exec.Cmd {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(checkout, "examples", name, "README.md"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```sh\n")
+	block, _, _ = strings.Cut(block, "```")
+	file := filepath.Join(s.TempDir(), "dev.env")
+	if err := os.WriteFile(file, []byte(strings.Join(s.env, "\n")), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", "set -e\n"+strings.ReplaceAll(block, ".parley/dev.env", file))
+	cmd.Dir, cmd.Env = checkout, append(os.Environ(), "npm_config_prefer_offline=true", "npm_config_audit=false", "npm_config_fund=false")
+	return cmd
+}
+
+// begin starts an example, and returns the first line that it prints and that has the prefix.
+func (s sandbox) begin(checkout, name, prefix string) string {
 	s.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), s.env...)
+	cmd := s.typed(ctx, checkout, name)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the example, too, ends with its shell
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.StdoutPipe()
@@ -85,44 +104,37 @@ func (s sandbox) begin(dir string, lines bool, name string, args ...string) stri
 			s.Logf("%s says: %s", name, complaint.String())
 		}
 	})
-	if !lines {
+	if prefix == "" {
 		return ""
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		s.Fatalf("%s: %v %s", name, err, complaint.String())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), prefix) {
+			return lines.Text()
+		}
 	}
-	return strings.TrimSpace(line)
+	s.Fatalf("%s printed no %s: %s", name, prefix, complaint.String())
+	return ""
 }
 
 // TestLogin logs in to both applications with a code and with a link, as a browser and a phone do.
 func TestLogin(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(s sandbox) string{
-		"Go": func(s sandbox) string {
-			program := filepath.Join(s.TempDir(), "login")
-			command(s.T, filepath.Join(examples, "login-go"), nil, "go", "build", "-o", program, ".")
-			return s.begin(".", true, program)
-		},
-		"Node": func(s sandbox) string {
-			dir := s.TempDir()
-			for from, to := range map[string]string{typeScript(s.T): "clients/typescript", examples + "/login-node": "examples/login-node"} {
-				if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(from)); err != nil {
-					s.Fatal(err)
-				}
-			}
-			dir = filepath.Join(dir, "examples/login-node")
-			command(s.T, dir, nil, "npm", "install", "--ignore-scripts", "--offline", "--no-audit", "--no-fund", "--no-package-lock")
-			return s.begin(dir, true, "node", "login.mjs")
-		},
-	} {
+	for _, name := range []string{"login-go", "login-node"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "Node" {
+			checkout := root
+			if name == "login-node" {
 				need(t, "npm")
+				checkout = t.TempDir() // npm writes into it
+				for _, dir := range []string{"clients/typescript", "examples/login-node"} {
+					if err := os.CopyFS(filepath.Join(checkout, dir), os.DirFS(filepath.Join(root, dir))); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			s := sandbox{t, development(t)}
-			address := start(s)
+			address := s.begin(checkout, name, "http://")
 			jar, err := cookiejar.New(nil)
 			if err != nil {
 				t.Fatal(err)
@@ -181,11 +193,7 @@ func TestSupportBot(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
 	state := filepath.Join(t.TempDir(), "bot.state")
-	python, err := filepath.Abs(filepath.Join(root, "clients/python"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := sandbox{t, append(development(t), "BOT_STATE="+state, "PYTHONPATH="+python, "PYTHONDONTWRITEBYTECODE=1")}
+	s := sandbox{t, append(development(t), "BOT_STATE="+state, "PYTHONDONTWRITEBYTECODE=1")}
 	write := func(text string) {
 		s.call("POST", "/api/sandbox/phones/6281234567890/send", `{"type":"text","message":"`+text+`"}`, &struct{}{})
 	}
@@ -198,7 +206,7 @@ func TestSupportBot(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("hours") // nobody answers yet
-	s.begin(filepath.Join(examples, "support-bot"), false, "python3", "bot.py")
+	s.begin(root, "support-bot", "")
 	s.messages("6281234567890", "open from 9 to 18")
 	write("order 1017")
 	s.messages("6281234567890", "Order 1017 is on its way")
@@ -215,14 +223,7 @@ func TestOrderNotifications(t *testing.T) {
 	need(t, "php")
 	s := sandbox{t, development(t)}
 	for range 2 {
-		cmd := exec.CommandContext(t.Context(), "php", "notify.php")
-		cmd.Dir, cmd.Env = filepath.Join(examples, "order-notifications"), append(os.Environ(), s.env...)
-		orders, err := os.ReadFile(filepath.Join(examples, "order-notifications/orders.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd.Stdin = bytes.NewReader(orders)
-		said, err := cmd.CombinedOutput()
+		said, err := s.typed(t.Context(), root, "order-notifications").CombinedOutput()
 		if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 1 { // one number does not exist
 			t.Errorf("the script: %v %s", err, said)
 		}
