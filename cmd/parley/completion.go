@@ -166,6 +166,8 @@ func (c *cli) completion(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a script that completes commands in your shell",
+		Long: `Print a script that completes commands in your shell: flags, channels, ids and profiles. zsh reads it from a file in
+$fpath, for example parley completion zsh > "${fpath[1]}/_parley".`,
 		Example: `  source <(parley completion bash)
   parley completion fish > ~/.config/fish/completions/parley.fish`,
 		Args:      wantArgs("SHELL"),

@@ -56,34 +56,14 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 }
 
-// TestPagesTranscript types the console blocks of pages, one page after the other, beside a development server.
-func TestPagesTranscript(t *testing.T) {
-	w := newNewcomer(t)
-	w.types("make run")
-	w.at = w.terminals[1]
-	w.at.run("PATH=$PWD/bin:$PATH; . .parley/dev.env")
-	for _, page := range []string{"backups", "migrating", "privacy", "troubleshooting"} {
-		text, err := os.ReadFile("../../docs/" + page + ".md")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range consoleCommands(t, string(text)) {
-			command := strings.ReplaceAll(c.command, "/tmp/", w.dir+"/")
-			if out := w.at.run(command); c.missing(out) != "" {
-				t.Errorf("%s.md: $ %s\nprinted\n%s\nwhich lacks %q", page, command, out, c.missing(out))
-			}
-		}
-	}
-}
-
 // shown is a command of a page, the text before its block if it is the first one of it, and what is shown of its output.
 type shown struct {
 	before, command string
 	output          []string
 }
 
-// changing is what differs from run to run: the time of day, a message's progress, and how wide columns are.
-var changing = regexp.MustCompile(`\d\d:\d\d:\d\d|SENT|DELIVERED|READ| +`)
+// changing is what differs from run to run: the time of day, how long something takes, a message's progress, and how wide columns are.
+var changing = regexp.MustCompile(`\d\d:\d\d:\d\d|\d+\.\d+s|SENT|DELIVERED|READ| +`)
 
 // missing returns the first part of the output that the README shows and that is not there.
 func (s shown) missing(out string) string {
@@ -106,27 +86,36 @@ func consoleCommands(t *testing.T, text string) []shown {
 	var commands []shown
 	from := 0
 	for _, at := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatchIndex(text, -1) {
-		before, continued := text[from:at[0]], false
+		typed := blockCommands(t, text[at[2]:at[3]])
+		typed[0].before = text[from:at[0]]
 		from = at[1]
-		for line := range strings.SplitSeq(strings.TrimSuffix(text[at[2]:at[3]], "\n"), "\n") {
-			command, isCommand := strings.CutPrefix(line, "$ ")
-			switch {
-			case isCommand:
-				commands = append(commands, shown{before: before, command: command})
-				before = ""
-			case len(commands) == 0:
-				t.Fatalf("a block begins with %q", line)
-			case continued:
-				commands[len(commands)-1].command += "\n" + line
-			default:
-				last := &commands[len(commands)-1]
-				last.output = append(last.output, line)
-			}
-			continued = strings.HasSuffix(line, `\`)
-		}
+		commands = append(commands, typed...)
 	}
 	if len(commands) == 0 {
 		t.Fatal("no command was found: does the pattern still fit?")
+	}
+	return commands
+}
+
+// blockCommands are the commands of a console block.
+func blockCommands(t *testing.T, block string) []shown {
+	t.Helper()
+	var commands []shown
+	continued := false
+	for line := range strings.SplitSeq(strings.TrimSuffix(block, "\n"), "\n") {
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		switch {
+		case isCommand:
+			commands = append(commands, shown{command: command})
+		case len(commands) == 0:
+			t.Fatalf("a block begins with %q", line)
+		case continued:
+			commands[len(commands)-1].command += "\n" + line
+		default:
+			last := &commands[len(commands)-1]
+			last.output = append(last.output, line)
+		}
+		continued = strings.HasSuffix(line, `\`)
 	}
 	return commands
 }
@@ -315,7 +304,7 @@ func (s *terminal) await(lines, mark string) string {
 			code, isEnd := strings.CutPrefix(line, mark)
 			switch {
 			case !open:
-				s.t.Fatalf("$ %s\nended the shell:\n%s", lines, out.String())
+				s.t.Fatalf("$ %s\nended the shell:\n%s\n%s", lines, out.String(), s.logs())
 			case isEnd && code != "0":
 				s.t.Fatalf("$ %s\nfailed with %s:\n%s\n%s", lines, code, out.String(), s.logs())
 			case isEnd:
@@ -331,7 +320,7 @@ func (s *terminal) await(lines, mark string) string {
 // logs are what the servers said.
 func (s *terminal) logs() string {
 	var all strings.Builder
-	for _, name := range []string{"dev.log", "serve.log", "wa.log", "steps.json"} {
+	for _, name := range []string{"dev.log", "serve.log", "wa.log", "steps.json", "typed.new"} {
 		text, _ := os.ReadFile(filepath.Join(s.dir, name)) // it may not have begun
 		fmt.Fprintf(&all, "%s:\n%s\n", name, text)
 	}

@@ -11,6 +11,9 @@ needs() {
 test|cc|gcc libc6-dev|gcc musl-dev||the race detector
 test|ffmpeg|ffmpeg|ffmpeg|ffmpeg|sounds and videos
 test|curl|curl|curl|curl|the commands of the README
+test|jq|jq|jq|jq|the commands of the docs
+test|openssl|openssl|openssl|openssl|the commands of the docs
+test|python3|python3|python3|python3|the commands of the docs
 clients|npm|nodejs npm|nodejs npm|node|the client for TypeScript
 clients|python3|python3|python3|python3|the client for Python
 clients|php|php-cli|php84|php|an example
