@@ -80,6 +80,8 @@ func TestChannelsByNeed(t *testing.T) {
 	p.see("One channel needs attention.")
 	p.find("button", "logged out 1")
 	p.until("it comes first", `document.querySelector('main tbody tr[data-key]').dataset.key === 'toko'`)
+	p.until("it says why, in a row as high as the others", `(() => { const [toko, demo] = document.querySelectorAll('main tbody tr[data-key]');
+		return toko.innerText.includes('The account was logged out') && toko.offsetHeight === demo.offsetHeight; })()`)
 	p.accessible()
 
 	// Filters are in the address.

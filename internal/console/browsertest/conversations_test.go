@@ -129,6 +129,31 @@ func TestConversationReply(t *testing.T) {
 	})
 }
 
+// TestSeveralFiles drops three files into a chat: all of them are sent, one after the other.
+func TestSeveralFiles(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.say("text", ayu, `"message":"Send me your lists"`)
+	p := c.open("/conversations/demo/" + ayu + "@c.us")
+	p.find("button", "Attach a file")
+	eval[any](p, `(() => {
+		const bag = new DataTransfer();
+		for (const name of ['cakes.txt', 'breads.txt', 'drinks.txt']) bag.items.add(new File([name], name, { type: 'text/plain' }));
+		document.querySelector('.thread .chat').dispatchEvent(new DragEvent('drop', { dataTransfer: bag, bubbles: true, cancelable: true }));
+	})()`)
+	for i, name := range []string{"cakes.txt", "breads.txt", "drinks.txt"} {
+		p.until("it is offered with an empty caption", `(([dialog]) => dialog?.innerText.includes('`+name+`')
+			&& dialog.querySelector('input').value === '')(document.querySelectorAll('dialog:modal'))`)
+		p.until("the others are announced", fmt.Sprintf(`/(\w+) more files? follows?/.exec(document.querySelector('dialog:modal').innerText)?.[1]
+			=== %q`, []string{"2", "One", ""}[i])+` || `+fmt.Sprint(i == 2))
+		p.fill("Caption", "list "+name)
+		p.click("button", "Send")
+		p.until("it was sent", fmt.Sprintf(`document.querySelectorAll('.bubble.own .document').length === %d`, i+1))
+	}
+	p.until("nothing is left to send", `!document.querySelector('dialog:modal')`)
+	p.find("button", "Download drinks.txt")
+}
+
 // TestConversationRoles: viewers read and are offered nothing else.
 // TestConversationTimer sets when the messages of a chat and of a group disappear.
 func TestConversationTimer(t *testing.T) {
@@ -297,7 +322,10 @@ func TestContactPage(t *testing.T) {
 	p.visit("/contacts/6281377700011")
 	p.live()
 	p.see("One message failed.")
-	p.see("The network rejected it.")
+	p.until("what failed is there with its reason", `(() => {
+		const row = document.querySelector('table[aria-label="Failed messages"] tbody tr')?.innerText || '';
+		return row.includes('Kak, pesanannya siap diambil.') && row.includes('The network refused the message.');
+	})()`)
 	p.allow("404")
 	p.visit("/contacts/6281999999999")
 	p.see("No channel knows this contact.")

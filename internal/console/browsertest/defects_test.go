@@ -17,6 +17,7 @@ func TestLayoutShift(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	message := c.populate()
+	c.lostDeliveries(c.addWebhook("http://127.0.0.1:1/lost"), 120) // more than a page of them
 	for i := range 20 {
 		c.makeChannel(fmt.Sprintf(`"code":"toko-%d"`, i))
 	}

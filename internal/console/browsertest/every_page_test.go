@@ -105,7 +105,7 @@ func (c *console) on(s screen) *tab {
 		return emulation.SetDeviceMetricsOverride(s.width, s.height, s.scale, s.width < 600).Do(ctx)
 	}))
 	p.visit("/login")
-	eval[any](p, `document.cookie = 'theme=`+s.theme+`; Path=/console', null`)
+	p.prefer("theme", s.theme)
 	return p
 }
 

@@ -369,6 +369,23 @@ func TestSendFromHere(t *testing.T) {
 	p.until("it answers the other", `document.querySelector('.drawer .quoted')?.innerText.includes('siapa ini?')`)
 }
 
+// TestMessagesOfGroup lists what was sent to a group: such a message has no contact.
+func TestMessagesOfGroup(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	group := c.Post("/api/groups/create", `{"name":"Drivers","participants":["`+ayu+`@c.us"]}`).Expect(http.StatusOK).Text("data.id")
+	c.Post("/api/send-message/text", `{"group_id":"`+group+`","message":"Meet at noon"}`).Expect(http.StatusOK)
+	p := c.open("/messages")
+	p.hasRows(1)
+	p.until("it names the group", `/Drivers[^]*Meet at noon/.test(document.querySelector('main tbody').innerText)`)
+	p.openRow(1)
+	p.see("Open chat")
+	p.press(kb.Escape)
+	p.press("k", 2)
+	p.until("so does the palette", `[...document.querySelectorAll('.palette [role=option]')].some((one) =>
+		/Meet at noon\s+demo\s+Drivers/.test(one.innerText))`)
+}
+
 // TestFilterHalfTyped types a filter slowly: what is not a whole word yet is not looked for, and nothing moves.
 func TestFilterHalfTyped(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func TestOverviewInEveryLanguage(t *testing.T) {
 		"id":    {"Kanal toko ter-logout dan tidak mengirim apa pun.", "Tautkan", "Tingkat keberhasilan webhook", "Periksa server"},
 		"pt-BR": {"O canal toko foi desconectado e não envia nada.", "Conectar", "Taxa de sucesso dos webhooks", "Verificar servidor"},
 	} {
-		eval[any](p, `document.cookie = 'lang=`+language+`; Path=/console', null`)
+		p.prefer("lang", language)
 		p.visit("/")
 		p.live()
 		p.see(words.said)

@@ -5,8 +5,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"parley/internal/app"
@@ -164,7 +167,8 @@ func TestThemeAndLanguageAreThereAtFirstPaint(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	p := c.open("/")
-	eval[any](p, `document.cookie = 'theme=dark; Path=/console', document.cookie = 'lang=id; Path=/console', null`)
+	p.prefer("theme", "dark")
+	p.prefer("lang", "id")
 	p.visit("/settings")
 	page := eval[string](p, `fetch(location.href).then((r) => r.text())`)
 	for _, want := range []string{`lang="id"`, `data-theme="dark"`, `data-band="sandbox"`} {
@@ -175,5 +179,53 @@ func TestThemeAndLanguageAreThereAtFirstPaint(t *testing.T) {
 	p.live()
 	if scheme := eval[string](p, `getComputedStyle(document.documentElement).colorScheme`); scheme != "dark" {
 		t.Errorf("it is drawn %s", scheme)
+	}
+}
+
+// hold keeps a script from the page until it is released, as a slow line would.
+func (p *tab) hold(name string) (release func()) {
+	p.t.Helper()
+	asked := make(chan fetch.RequestID, 1)
+	chromedp.ListenTarget(p.ctx, func(event any) {
+		if e, ok := event.(*fetch.EventRequestPaused); ok {
+			asked <- e.RequestID
+		}
+	})
+	p.must(do(p.ctx, fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "*/" + name}}).Do))
+	return func() {
+		p.t.Helper()
+		select {
+		case id := <-asked:
+			p.must(do(p.ctx, fetch.ContinueRequest(id).Do))
+		case <-time.After(waitLimit):
+			p.fail("%s was never asked for", name)
+		}
+	}
+}
+
+// TestKeysWhileFetching presses keys before the code that they are for is there: none may be lost, or go to the page behind.
+func TestKeysWhileFetching(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.open("/messages")
+	release := p.hold("shell/palette_results.js")
+	p.press("k", input.ModifierCtrl)
+	p.until("the palette has the focus", `document.activeElement.matches('.palette input')`)
+	p.press("a", input.ModifierCtrl) // the driver, unlike a keyboard, also types a key that was taken
+	p.typed("webhooks")
+	p.press(kb.Enter)
+	release()
+	p.until("the first that it finds is opened", `location.pathname === '/console/webhooks'`)
+
+	p = c.open("/messages")
+	release = p.hold("pages/messages_send.js")
+	p.press("n")
+	p.until("the dialog is open", `document.querySelector('dialog:modal')?.innerText.includes('Send a message')`)
+	p.press("g")
+	p.press("w")
+	release()
+	p.until("its form has the focus", `document.activeElement.matches('dialog textarea')`)
+	if at := eval[string](p, `location.pathname`); at != "/console/messages" {
+		t.Errorf("the keys led to %s", at)
 	}
 }

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -295,6 +296,41 @@ func TestFailingWebhook(t *testing.T) {
 	p.see("The server answered 500")
 	p.visit("/webhooks/deliveries?state=failed")
 	p.see("Failing deliveries are retried")
+	p.size(390, 844)
+	p.visit("/webhooks")
+	p.until("so does a card in a hand", `(() => { const card = document.querySelector('main tbody tr[data-key]')?.innerText || '';
+		return /Success, 24 h: \d+%/.test(card) && /Waiting: 25\s+· \d+ (s|min) ago/.test(card); })()`)
+	p.accessible()
+}
+
+// TestLateWebhook: an address whose events wait for long comes before one that works, and the page says so first.
+func TestLateWebhook(t *testing.T) {
+	t.Parallel()
+	c, works, waits := start(t), newReceiver(t, 200), newReceiver(t, 503)
+	c.addWebhook(works.URL)
+	late := c.addWebhook(waits.URL)
+	c.Phone(ayu).Types("hello")
+	c.Eventually("it waits for minutes", func() bool {
+		list := c.Get("/api/manage/deliveries?state=waiting", parleytest.As(c.Admin)).Expect(http.StatusOK)
+		return list.Number("meta.total") == 1 && list.Number("data.0.attempts") == 2
+	})
+	db, err := sql.Open("sqlite", "file:"+c.Data.Database()+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, change := range []string{ // as after a long queue, in which no attempt failed
+		`UPDATE webhook SET failing_since = 0, failing_ms = 0, failures = 0`,
+		`UPDATE delivery SET created_at = created_at - 600000 WHERE state = 0`,
+	} {
+		if _, err := db.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := c.open("/webhooks")
+	p.until("the one that waits comes first", `(([first, second]) => first?.dataset.key === '`+late+`' && /late/.test(first.innerText) &&
+		!/late/.test(second.innerText))(document.querySelectorAll('main tbody tr[data-key]'))`)
+	p.see("One is late.")
 }
 
 // TestRetryNow retries what waits as soon as its receiver works again: one delivery, some, and all of a webhook.

@@ -131,3 +131,10 @@ export function useLoad(load, deps = [], { on = [] } = {}) {
   useEvents(on, () => { timer.current ||= setTimeout(reload, followEvery); });
   return { ...state, reload };
 }
+
+/** Ends the session here and on the server. */
+export async function signOut() {
+  await fetch('/console/session', { method: 'DELETE' });
+  sessionStorage.clear(); // drafts are nothing for the next person
+  location.assign('/console/login');
+}

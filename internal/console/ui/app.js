@@ -1,6 +1,6 @@
 // The console begins here.
 import { html, render, effect, useEffect } from './view.js';
-import { matched, route, routes, go } from './router.js';
+import { address, matched, route, routes, go } from './router.js';
 import { pages } from './routes.js';
 import { signIn } from './api.js';
 import { live, startLive } from './live.js';
@@ -9,7 +9,6 @@ import { startChecklist } from './checklist.js';
 import { useKeys } from './keys.js';
 import { startTitle } from './shell/title.js';
 import { Shell } from './shell/shell.js';
-import { address } from './shell/rail.js';
 import { texts, textsReady } from './i18n.js';
 
 const t = texts('core');

@@ -52,6 +52,9 @@ export function href(to, changes = {}) {
   return next.pathname + next.search;
 }
 
+/** The address of an entry of the table, without what varies in it. */
+export const address = (entry) => href(entry.path.replace(/\/:.*/, '') || '/');
+
 /** Goes to a page. */
 export function go(to, changes, { replace } = {}) {
   move(to.startsWith(root + '/') ? to : href(to, changes), replace);

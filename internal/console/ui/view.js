@@ -1,6 +1,5 @@
 // Everything a component is made of, from one place: markup, hooks, signals.
 import { h, Fragment, render, createContext, toChildArray } from './vendor/preact.js';
-import { useState, useEffect } from './vendor/hooks.js';
 import htm from './vendor/htm.js';
 
 export { h, Fragment, render, createContext, toChildArray };
@@ -15,16 +14,6 @@ export const html = htm.bind(h);
 
 /** What the server says in the page itself: base address of the assets, version, mode, language. */
 export const boot = JSON.parse(document.querySelector('meta[name=parley]')?.content || '{}');
-
-/** A component that is fetched when it is first shown, so that a page appears without it. load returns it. */
-export function lazy(load) {
-  let Loaded;
-  return (props) => {
-    const [, setReady] = useState(!!Loaded);
-    useEffect(() => { if (!Loaded) load().then((component) => { Loaded = component; setReady(true); }, () => {}); }, []);
-    return Loaded && html`<${Loaded} ...${props} />`;
-  };
-}
 
 /** Joins the class names that are true. */
 export const classes = (...names) => names.filter(Boolean).join(' ');

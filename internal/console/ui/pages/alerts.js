@@ -7,14 +7,15 @@ import { texts } from '../i18n.js';
 import { Head, Empty, Note } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button } from '../parts/button.js';
-import { AsCode, Code } from '../parts/code.js';
+import { AsCode } from '../parts/as_code.js';
+import { Code } from '../parts/code.js';
 import { Dialog, confirm } from '../parts/dialog.js';
 import { toast } from '../parts/toast.js';
 import { Badge } from '../parts/status.js';
 import { Time, Said } from '../parts/time.js';
 import { phone, mask } from '../parts/who.js';
 import { useForm, Form, Field, Submit, toContact } from '../parts/form.js';
-import { ChannelField } from '../parts/channel_picker.js';
+import { ChannelField } from '../parts/channel_field.js';
 
 const t = texts('alerts');
 const core = texts('core');

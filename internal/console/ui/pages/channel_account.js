@@ -6,7 +6,7 @@ import { networkBy } from '../state.js';
 import { texts } from '../i18n.js';
 import { AccountFields, toAccount } from '../parts/account.js';
 import { Card, Facts, Note } from '../parts/card.js';
-import { AsCode } from '../parts/code.js';
+import { AsCode } from '../parts/as_code.js';
 import { useForm, Form, Submit } from '../parts/form.js';
 import { Badge } from '../parts/status.js';
 import { Remedy } from '../parts/remedy.js';

@@ -8,7 +8,7 @@ import { Empty, Facts } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { SearchWord } from '../parts/search.js';
 import { Button, Copy } from '../parts/button.js';
-import { useDrawer, Drawer } from '../parts/dialog.js';
+import { useDrawer, Drawer } from '../parts/drawer.js';
 import { Badge } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { mask } from '../parts/who.js';

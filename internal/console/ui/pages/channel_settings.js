@@ -1,15 +1,14 @@
-// The settings of a channel, and the actions that cannot be undone.
+// The settings of a channel.
 import { html } from '../view.js';
 import { api } from '../api.js';
-import { go } from '../router.js';
-import { networkBy, reloadChannels } from '../state.js';
+import { networkBy } from '../state.js';
 import { texts, duration } from '../i18n.js';
+import { WhoMay, numbers, requireNumbers } from '../parts/allow_only.js';
 import { Card } from '../parts/card.js';
-import { Button } from '../parts/button.js';
-import { AsCode } from '../parts/code.js';
-import { confirm } from '../parts/dialog.js';
+import { AsCode } from '../parts/as_code.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { LabelsField, toLabels } from '../parts/labels.js';
+import { toLabels } from '../parts/labels.js';
+import { LabelsField } from '../parts/labels_field.js';
 import { toast } from '../parts/toast.js';
 import { phone } from '../parts/who.js';
 
@@ -111,47 +110,5 @@ function wanted(values, settings) {
   };
 }
 
-/** The numbers in a text, with any separators. */
-export const numbers = (text) => text.split(/[\n,;]+/).map((line) => line.trim()).filter(Boolean);
-
 // A number becomes a contact id. The server rejects anything else.
 const contact = (text) => (/^[\d\s+().-]+$/.test(text) ? `${text.replace(/\D/g, '')}@c.us` : text);
-
-/** Whom the channel may write to. A list without numbers would mean everybody, so it is refused here. */
-export function WhoMay({ form, name, ...rest }) {
-  return html`
-    <${Field} form=${form} name="who" type="radio" label=${t('who')} options=${[['only', t('who.only')], ['all', t('who.all')]]} />
-    ${form.values.who === 'only' && html`<${Field} form=${form} name=${name} type="textarea" label=${t('numbers')} hint=${t('numbersHint')}
-      placeholder="+62 812-3456-7890" inputmode="tel" class="mono" ...${rest} />`}`;
-}
-
-export function requireNumbers(values, name) {
-  if (values.who === 'only' && !numbers(values[name]).length) throw Object.assign(new Error(t('noNumbers')),
-    { errors: { [name]: [t('noNumbers')] } });
-}
-
-export function Danger({ channel, changed }) {
-  const { code } = channel;
-  const ask = (act) => confirm({ title: t(act), text: t(`${act}Text`), action: t(act), danger: true, typed: code });
-  const logout = async () => {
-    if (!await ask('logout')) return;
-    await api.post(`/manage/channels/${code}/logout`);
-    toast(t('loggedOut'), { kind: 'good' });
-    await changed();
-  };
-  const remove = async () => {
-    if (!await ask('delete')) return;
-    await api.del(`/manage/channels/${code}`);
-    toast(t('deleted', { code }), { kind: 'good' });
-    go('/channels', { channel: null });
-    await reloadChannels();
-  };
-  const row = (act, run, request) => html`<div class="danger-row"><div class="grow"><h2>${t(act)}</h2><p class="muted">
-    ${t(`${act}Text`)}</p></div>
-    <div class="row"><${AsCode} request=${request} /><${Button} kind="danger" onClick=${run}>${t(act)}<//></div></div>`;
-  return html`<${Card} class="danger">
-    ${channel.number && channel.status !== 'LOGGED_OUT' && !networkBy(channel.network)?.credentials.length &&
-      row('logout', logout, { method: 'POST', path: `/api/manage/channels/${code}/logout` })}
-    ${row('delete', remove, { method: 'DELETE', path: `/api/manage/channels/${code}` })}
-  <//>`;
-}

@@ -8,13 +8,15 @@ import { texts, num, clock, day, full, isToday } from '../i18n.js';
 import { Head, Empty, Loading } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button, Copy } from '../parts/button.js';
-import { AsCode } from '../parts/code.js';
+import { AsCode } from '../parts/as_code.js';
 import { Icon } from '../parts/icon.js';
-import { Badge, ChannelStatus, channelTone, urgency } from '../parts/status.js';
+import { Badge } from '../parts/status.js';
+import { ChannelStatus, Reason, channelTone, reasonText, urgency } from '../parts/channel_status.js';
 import { Who, mask } from '../parts/who.js';
 import { Dialog } from '../parts/dialog.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { Labels, LabelsField, toLabels } from '../parts/labels.js';
+import { Labels, toLabels } from '../parts/labels.js';
+import { LabelsField } from '../parts/labels_field.js';
 import { AccountFields, networkTitle, toAccount } from '../parts/account.js';
 import { Bulk, Result } from './channels_bulk.js';
 
@@ -199,7 +201,9 @@ const columns = (results, labelled, mixed) => [
     cell: (row) => html`<span class="row nowrap"><span class="mono clip" title=${row.code}>${row.code}</span>
       <${Copy} text=${row.code} what=${row.code} /></span>` },
   { id: 'name', label: t('name'), card: 'text', sort: true, class: 'channel-name',
-    cell: (row) => html`<bdi class="clip">${mask(row.name)}</bdi>` },
+    cell: (row) => html`<bdi class="clip">${mask(row.name)}</bdi>
+      ${row.reason && row.status !== 'WORKING' && html`<small class="why clip" title=${reasonText(row.reason)}><${Reason}
+        text=${row.reason} /></small>`}` },
   ...(labelled ? [{ id: 'labels', label: t('labels'), card: 'meta', class: 'channel-labels',
     cell: (row) => html`<${Labels} of=${row.labels} most=${2} />` }] : []),
   ...(mixed ? [{ id: 'network', label: t('network'), class: 'channel-network', cell: (row) => html`<${Network} of=${row} />` }] : []),

@@ -8,7 +8,8 @@ import { confirm, Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { say } from '../parts/toast.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { LabelsField, toLabels } from '../parts/labels.js';
+import { toLabels } from '../parts/labels.js';
+import { LabelsField } from '../parts/labels_field.js';
 
 const t = texts('channels');
 const core = texts('core');

@@ -7,7 +7,7 @@ import { texts } from '../i18n.js';
 import { Card, Empty, Failed, Head, Loading } from '../parts/card.js';
 import { Button, Copy } from '../parts/button.js';
 import { Table } from '../parts/table.js';
-import { Badge, Tick } from '../parts/status.js';
+import { Badge, Tick, whyFailed } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { kindName } from '../parts/bubble.js';
 import { toLine } from '../state.js';
@@ -82,16 +82,15 @@ const otpColumns = [
   { id: 'ended', get label() { return t('ended'); }, cell: (otp) => html`<${Time} at=${otp.ended_at} />` },
 ];
 
-const reasons = texts('messages');
-
 function Messages({ label, load, empty, why }) {
   return html`<${Table} label=${label} load=${load} rows=${load.data?.data} rowKey=${(m) => `${m.channel}.${m.message_id}`}
     empty=${html`<p class="muted">${empty}</p>`}
     rowHref=${(m) => toAddress(m.channel, m.group_id || m.contact_id, { message: m.id })} columns=${[
       { id: 'time', label: core('time'), cell: (m) => html`<${Time} at=${m.timestamp} />`, card: 'when' },
       { id: 'channel', label: core('page.channel'), cell: (m) => m.channel, card: 'meta' },
-      { id: 'text', label: why ? t('reason') : t('last'), cell: (m) => (why ? reasons(`why.${m.error?.code || 'refused'}`) : toLine(m)
-        ? html`<${Body} text=${toLine(m)} />` : kindName(m.type)), card: 'text', class: 'url-cell' },
-      { id: 'status', label: t('status'), cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />`, card: 'status' },
+      { id: 'text', label: t('last'), cell: (m) => (toLine(m) ? html`<${Body} text=${toLine(m)} />` : kindName(m.type)), card: 'text',
+        class: 'url-cell' },
+      { id: 'status', label: why ? t('reason') : t('status'), cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />
+        ${why && html` <span class="why clip" title=${whyFailed(m.error)}><bdi>${whyFailed(m.error)}</bdi></span>`}`, card: 'status' },
     ]} />`;
 }

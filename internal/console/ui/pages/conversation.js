@@ -1,19 +1,19 @@
 // One conversation: what was said in both directions, kept fresh, and the reply.
 import { html, useState, useEffect, useLayoutEffect, useMemo, useRef } from '../view.js';
-import { api, useLoad } from '../api.js';
+import { api } from '../api.js';
 import { generation } from '../live.js';
 import { href, setQuery } from '../router.js';
 import { channelBy, addChannels, hasRole, networkBy } from '../state.js';
 import { useKeys } from '../keys.js';
-import { texts, bytes, duration } from '../i18n.js';
-import { Empty, Failed, Loading, Note } from '../parts/card.js';
+import { texts } from '../i18n.js';
+import { Empty, Loading, Note, NeedsRole } from '../parts/card.js';
 import { Button, IconButton } from '../parts/button.js';
 import { Dialog, confirm } from '../parts/dialog.js';
 import { Bubble, asBubble, excerpt, senderName } from '../parts/bubble.js';
 import { Composer } from '../parts/composer.js';
 import { Face } from '../parts/face.js';
-import { useForm, Form, Field, Submit, NeedsRole } from '../parts/form.js';
 import { Icon } from '../parts/icon.js';
+import { lazy } from '../parts/lazy.js';
 import { Badge, whyFailed } from '../parts/status.js';
 import { toast } from '../parts/toast.js';
 import { useBottom, useFollow, beginsDay, dayName } from '../parts/transcript.js';
@@ -23,6 +23,8 @@ import { title } from '../shell/title.js';
 
 const t = texts('conversations');
 const core = texts('core');
+const Attach = lazy(() => import('./conversation_attach.js').then((module) => module.Attach), 4);
+const Timer = lazy(() => import('./conversation_timer.js').then((module) => module.Timer), 2);
 
 const pageSize = 50;
 const most = 200; // messages that are drawn; others come back by scrolling
@@ -96,7 +98,7 @@ export function Thread({ channel, chat, message, onBack, inner }) {
   const draft = useMemo(() => chatDraft(`${channel}/${id}`), [channel, id]);
   const [reply, setReply] = useState(draft.get().reply || null);
   const answer = (to) => { setReply(to); draft.put({ reply: to }); };
-  const [files, setFiles] = useState(null);
+  const [files, setFiles] = useState([]); // to be sent, one after the other
   const [timed, setTimed] = useState(false);
   const box = useBottom(useMemo(() => list && { data: [...list].reverse() }, [list]), history.atEnd);
   useTarget(box, list, message);
@@ -121,6 +123,11 @@ export function Thread({ channel, chat, message, onBack, inner }) {
     await call('post', path, { ...to, ...body, ...(reply && { reply_to: reply.id }) });
     answer(null);
     await history.newest();
+  };
+  const toEnd = () => {
+    box.follow();
+    if (message) setQuery({ message: null }, { replace: true });
+    else history.newest();
   };
   const lastIn = list?.findLast((m) => !m.outgoing);
   const unseen = lastIn?.status === 'RECEIVED' && list.at(-1) === lastIn;
@@ -185,18 +192,20 @@ export function Thread({ channel, chat, message, onBack, inner }) {
                 onClick=${() => act('post', '/send-message/seen', { message_id: m.message_id })}>${t('markSeen')}<//>`}
             <${Button} small kind="quiet" icon="info" href=${href('/messages', { open: `${channel}.${m.message_id}`, channel })}>
               ${t('details')}<//><//>`])}
-        ${list && !history.atEnd && html`<div class="earlier"><${Button} small onClick=${history.newer}>${t('newer')}
-          <//> <${Button} small onClick=${() => { box.follow(); if (message) setQuery({ message: null }, { replace: true });
-            else history.newest(); }}>${t('toEnd')}<//></div>`}
+        ${list && !history.atEnd && html`<div class="earlier"><${Button} small onClick=${history.newer}>${t('newer')}<//></div>`}
       </div>
-      ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>
+      ${list && !history.atEnd ? html`<button type="button" class="button small missed" onClick=${toEnd}>${t('toEnd')}</button>`
+        : box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>
         ${t('newBelow', { n: box.missed })}</button>`}
       <${Reply} key=${id} at=${at} channel=${channel} send=${send} reply=${reply} onReplyEnd=${() => answer(null)} onFiles=${setFiles}
         kept=${draft.get().text} onText=${(text) => draft.put({ text })}
         lastOwn=${list?.findLast((m) => m.outgoing && m.type === 'text' && !m.deleted && !m.otp)?.body} />
     </div>
-    ${timed && html`<${Timer} to=${to} channel=${channel} close=${() => setTimed(false)} />`}
-    ${files?.length > 0 && html`<${Attach} file=${files[0]} channel=${channel} name=${name} send=${send} close=${() => setFiles(null)} />`}
+    <${Dialog} open=${timed} title=${t('timer')} onClose=${() => setTimed(false)}>
+      <${Timer} to=${to} channel=${channel} close=${() => setTimed(false)} /><//>
+    <${Dialog} open=${files.length > 0} title=${t('sendFile', { name })} onClose=${() => setFiles([])}>
+      <${Attach} key=${files.length} file=${files[0]} more=${files.length - 1} channel=${channel} send=${send}
+        onSent=${() => setFiles((was) => was.slice(1))} /><//>
   </section>`;
 }
 
@@ -230,42 +239,11 @@ function ThreadHead({ name, id, info, channel, at, isGroup, onBack, seen, onTime
       html`<span class="hide-small"><a class="icon-button" href=${href(`/phone/${digits}`, { to: channel })} aria-label=${t('onPhone')}
         title=${t('onPhone')}><${Icon} name="phone" /></a></span>`}
     ${info && hasRole('support') && at && !at.archive_of && networkBy(at.network)?.kinds.includes('disappearing') &&
-      html`<${IconButton} icon="clock" label=${t('timer')} onClick=${onTimer} />`}
+      html`<${IconButton} icon="clock" label=${t('timer')} ...${Timer.near} onClick=${onTimer} />`}
     ${digits && html`<a class="icon-button" href=${href(`/contacts/${digits}`)} aria-label=${t('contact')} title=${t('contact')}>
       <${Icon} name="user" /></a>`}
     <span class="hide-small"><${IconButton} icon="close" label=${core('close')} onClick=${onBack} /></span>
   </header>`;
-}
-
-const timers = [0, 86400, 604800, 7776000]; // seconds
-
-/** When messages disappear. */
-function Timer({ to, channel, close }) {
-  const load = useLoad(async () => {
-    if (to.contact_id) return (await api.get('/contact/info', { query: to, channel })).data;
-    for (let offset = 0; ; offset += 100) {
-      const { data } = await api.get('/groups', { query: { limit: 100, offset }, channel });
-      const group = data.find(({ id }) => id === to.group_id);
-      if (group || !data[99]) return { disappearing_seconds: 0, ...group };
-    }
-  }, [to.group_id || to.contact_id]);
-  return html`<${Dialog} open title=${t('timer')} onClose=${close}>
-    ${load.data ? html`<${TimerForm} now=${load.data.disappearing_seconds} to=${to} channel=${channel} close=${close} />`
-      : load.error ? html`<${Failed} load=${load} />` : html`<${Loading} rows=${2} />`}<//>`;
-}
-
-function TimerForm({ now, to, channel, close }) {
-  const form = useForm({ seconds: String(now) }, async ({ seconds }) => {
-    const { data } = await api.put('/chat/disappearing', { ...to, seconds: Number(seconds) }, { channel });
-    if (data?.error) throw new Error(data.error.message);
-    toast(t('timerSaved'), { kind: 'good' });
-    close();
-  });
-  return html`<${Form} form=${form}>
-    <${Field} form=${form} name="seconds" type="select" label=${t('timerLabel')} autofocus
-      options=${[...new Set([...timers, now])].map((s) => [String(s), s ? t('timerAfter', { time: duration(s * 1000) })
-        : t('timerOff')])} />
-    <div class="row"><${Submit} need="support" form=${form}>${core('save')}<//></div><//>`;
 }
 
 /** Why it failed, and who sent it, unless the one above says so. */
@@ -288,38 +266,7 @@ function Reply({ at, channel, send, onFiles, ...rest }) {
     note=${at.status !== 'WORKING' &&
       html`<${Note} kind="warn">${t('notWorking', { status: core(`channel.${at.status}`) })} <a href=${href(`/channels/${channel}`)}>
         ${core('page.channel')}</a><//>`}
-    before=${html`<${IconButton} icon="attach" label=${t('attach')} onClick=${() => input.current.click()} />
-      <input type="file" class="sr" tabindex="-1" aria-label=${t('attach')} ref=${input} onChange=${pick} />`} />`;
-}
-
-const toKind = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type === 'video/mp4' ? 'video'
-  : /^audio\/(ogg|opus)/.test(type) ? 'voice' : 'file');
-
-/** A file is uploaded first; the message names it. */
-function Attach({ file, channel, name, send, close }) {
-  const kind = toKind(file.type);
-  const [url, setURL] = useState('');
-  useEffect(() => {
-    if (kind !== 'image') return undefined;
-    const made = URL.createObjectURL(file);
-    setURL(made);
-    return () => URL.revokeObjectURL(made);
-  }, [file]);
-  const form = useForm({ caption: '' }, async ({ caption }) => {
-    const disposition = `attachment; filename*=UTF-8''${encodeURIComponent(file.name || 'file')
-      .replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)}`;
-    const { data } = await api.post('/media', file, { channel, headers: { 'Content-Disposition': disposition } });
-    await send(`/send-message/${kind}`, { file: { url: data.id, filename: file.name || 'file' },
-      ...(caption && kind !== 'voice' && { caption }) });
-    close();
-  });
-  return html`<${Dialog} open title=${t('sendFile', { name })} onClose=${close}>
-    <${Form} form=${form}>
-      ${url ? html`<img class="attached" src=${url} alt=${file.name} />`
-        : html`<p class="document"><${Icon} name=${kind === 'file' ? 'file' : kind} size=${24} /><bdi class="grow clip">
-          ${file.name}</bdi></p>`}
-      <p class="muted">${bytes(file.size)}</p>
-      ${kind !== 'voice' && html`<${Field} form=${form} name="caption" label=${t('caption')} maxlength="1024" autofocus />`}
-      <div class="row"><${Submit} need="support" form=${form} icon="send">${t('send')}<//></div>
-    <//><//>`;
+    before=${html`<${IconButton} icon="attach" label=${t('attach')} ...${Attach.near}
+        onClick=${() => input.current.click()} />
+      <input type="file" multiple class="sr" tabindex="-1" aria-label=${t('attach')} ref=${input} onChange=${pick} />`} />`;
 }

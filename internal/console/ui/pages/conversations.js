@@ -10,7 +10,7 @@ import { Button, IconButton } from '../parts/button.js';
 import { Icon } from '../parts/icon.js';
 import { Face } from '../parts/face.js';
 import { Tick } from '../parts/status.js';
-import { useHeldRows } from '../parts/hold.js';
+import { useHeldRows } from '../parts/held_rows.js';
 import { kindName } from '../parts/bubble.js';
 import { mask, phone } from '../parts/who.js';
 import { title } from '../shell/title.js';

@@ -1,31 +1,32 @@
 // What was sent and received, as it happens: found by a filter, and each with its timeline.
-import { html, useEffect, useMemo, useState } from '../view.js';
+import { html, useEffect, useMemo } from '../view.js';
 import { href, matched, query, setQuery } from '../router.js';
-import { channelsLoaded, manyChannels, selected, formChannel, stored, toLine, masked, channelBy, sandboxes } from '../state.js';
+import { channelsLoaded, selected, formChannel, stored, toLine, masked, sandboxes } from '../state.js';
 import { useKeys } from '../keys.js';
-import { texts, textsReady, duration } from '../i18n.js';
-import { Head, Empty, Failed, Loading, Note } from '../parts/card.js';
+import { texts, duration } from '../i18n.js';
+import { Head, Empty, Failed } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button, IconButton, copyText } from '../parts/button.js';
-import { Code, AsCode, snippet } from '../parts/code.js';
+import { AsCode, Curl } from '../parts/as_code.js';
 import { FilterInput, choices, leftOut, parse, toQuery } from '../parts/filter.js';
-import { useDrawer, Drawer, Dialog } from '../parts/dialog.js';
+import { Dialog } from '../parts/dialog.js';
+import { useDrawer, Drawer } from '../parts/drawer.js';
 import { useHold, NewRows } from '../parts/hold.js';
 import { Icon } from '../parts/icon.js';
+import { lazy } from '../parts/lazy.js';
 import { Badge, Tick, whyFailed } from '../parts/status.js';
 import { Time } from '../parts/time.js';
-import { toast } from '../parts/toast.js';
 import { Who, Body, mask, phone, number } from '../parts/who.js';
 import { useFeed, toKey, isKey } from './messages_feed.js';
 import { Export } from '../parts/export.js';
 import { api } from '../api.js';
-import { useForm, Form, Field, Submit, toContact } from '../parts/form.js';
-import { ChannelField } from '../parts/channel_picker.js';
-import { ChannelHead } from '../parts/channel_tabs.js';
 
 const t = texts('messages');
 const core = texts('core');
+const ChannelHead = lazy(() => import('../parts/channel_head.js').then((module) => module.ChannelHead), 2);
 const kinds = texts('phone');
+const Detail = lazy(() => import('./messages_detail.js').then((module) => module.Detail), 6);
+const SendForm = lazy(() => import('./messages_send.js').then((module) => module.SendForm), 5);
 
 const saved = stored('filters', ['status:failed', 'status:pending', 'direction:in']);
 
@@ -37,20 +38,20 @@ export default function Page() {
   const { rows } = feed;
   const drawer = useDrawer(rows, toKey);
   useFullKey(drawer.id, rows);
-  const Detail = useDetail(rows || drawer.id);
   useKeys([
     ['Space', t(hold.paused ? 'resume' : 'pause'), hold.toggle],
     ['n', t('send'), () => setQuery({ send: '1' }), 'support'],
-    ['y', t('copyID'), () => copyFocused(rows)],
+    ['y', t('copyID'), () => (isKey(drawer.id) ? copyText(drawer.id.replace(/^.*?\./, ''), t('id')) : copyFocused(rows))],
   ]);
   const asked = { ...toQuery(filter), id: undefined };
   const path = `/api/manage/messages?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`.replace(/\?$/, '');
 
   return html`
-    <${ChannelHead} current="messages" />
+    ${selected.value && html`<${ChannelHead} current="messages" />`}
     <${Head} title=${core('page.messages')} lead=${lead(rows, q, feed.more)} actions=${html`
       <${Export} what=${core('page.messages')} path="/manage/messages/export" query=${asked} /><${AsCode} request=${{ path }} />
-        <${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
+        <${Button} need="support" kind="primary" icon="send" ...${SendForm.near} onClick=${() => setQuery({ send: '1' })}>
+          ${t('send')}<//>`} />
     <div class="row">
       <${FilterInput} value=${q} onChange=${find} values=${useValues(rows)} label=${t('filter')} placeholder=${t('filterHint')} />
       <${Save} q=${q} />
@@ -59,7 +60,7 @@ export default function Page() {
     </div>
     <${Saved} q=${q} />
     ${feed.load.error && rows && html`<${Failed} load=${feed.load} />`}
-    <div class="feed" ...${hold.box} data-held=${hold.held ? 'true' : 'false'}>
+    <div class="feed" ...${hold.box} ...${Detail.near} data-held=${hold.held ? 'true' : 'false'}>
       <${NewRows} n=${feed.fresh} onShow=${feed.show} />
       <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${toKey} columns=${columns} drawer=${drawer} pure
         flowing
@@ -68,7 +69,7 @@ export default function Page() {
     </div>
     ${feed.more && html`<div class="row end"><${Button} onClick=${feed.older}>${t(rows.length ? 'older' : 'searchOn')}<//></div>`}
     <${Drawer} drawer=${drawer} title=${t('message')}>
-      ${!Detail ? html`<${Loading} />` : isKey(drawer.id) && html`<${Detail} key=${drawer.id} id=${drawer.id} open=${drawer.open} />`}<//>
+      ${isKey(drawer.id) && html`<${Detail} key=${drawer.id} id=${drawer.id} open=${drawer.open} />`}<//>
     <${SendDialog} onSent=${feed.refresh} />`;
 }
 
@@ -79,20 +80,6 @@ function copyFocused(rows) {
   const key = document.activeElement.closest('tr[data-key]')?.dataset.key;
   const row = key && rows.find((one) => toKey(one) === key);
   return row ? copyText(row.message_id, t('id')) : false;
-}
-
-// It brings the drawings of the phone with it, so it is fetched after the list.
-function useDetail(wanted) {
-  const [part, setPart] = useState({});
-  const now = Boolean(wanted);
-  useEffect(() => {
-    if (!now) return;
-    import('./messages_detail.js').then(async (module) => {
-      await textsReady();
-      setPart(module);
-    }).catch(() => toast(core('pageNotLoaded'), { kind: 'bad' }));
-  }, [now]);
-  return part.Detail;
 }
 
 // A link may name a message without its channel.
@@ -124,7 +111,7 @@ function lead(rows, q, more) {
 // What the filter can be completed with.
 function useValues(rows) {
   return useMemo(() => {
-    const contacts = masked.value ? [] : [...new Set(rows?.map((row) => row.contact_id.split('@')[0]).filter(Boolean))].slice(0, 50);
+    const contacts = masked.value ? [] : [...new Set(rows?.map((row) => number(row.contact_id)).filter(Boolean))].slice(0, 50);
     return { status: choices.status, channel: sandboxes.value.map((channel) => channel.code), to: contacts, from: contacts,
       type: choices.type, direction: choices.direction, after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
   }, [rows, sandboxes.value, masked.value]);
@@ -188,11 +175,9 @@ function empty(q) {
   const request = { method: 'POST', path: '/api/send-message/text', headers: selected.value && { 'X-Channel': selected.value },
     body: { contact_id: '6281234567890@c.us', message: t('hello') } };
   return html`<${Empty} icon="messages" title=${t('none')} text=${t('noneText')}>
-    <${Code} wrap text=${snippet('curl', request).replace('$PARLEY_URL', location.origin)} what="curl" />
+    <${Curl} request=${request} base=${location.origin} />
     <${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('sendHere')}<//><//>`;
 }
-
-// A message sent from here: for the first try, and to answer somebody.
 
 const close = () => setQuery({ send: null, to: null, from: null, reply: null });
 
@@ -201,32 +186,5 @@ function SendDialog({ onSent }) {
   const { send, to, from, reply } = query.value;
   if (!send || !channelsLoaded.value) return null;
   return html`<${Dialog} open title=${t('send')} onClose=${close}>
-    <${SendForm} to=${to} from=${from} reply=${reply} onSent=${onSent} /><//>`;
-}
-
-function SendForm({ to = '', from, reply, onSent }) {
-  const form = useForm({ channel: from || formChannel.value?.code || '', to: to || (!from && formChannel.value?.simulated
-    ? '6281234567890' : ''), message: '' }, async (values) => {
-    if (!values.channel) throw { errors: { channel: [core('picker.choose')] } };
-    const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: toContact(values.to) },
-      { channel: values.channel });
-    close();
-    onSent();
-    toast(t(data.status === 'FAILED' ? 'sentFailed' : 'sent'),
-      { kind: data.status === 'FAILED' ? 'bad' : 'good',
-        action: { label: core('keys.open'), run: () => setQuery({ open: `${values.channel}.${data.message_id}` }) } });
-  });
-  const wanted = (values) => ({ contact_id: `${number(values.to)}@c.us`, message: values.message, ...(reply && { reply_to: reply }) });
-  const { values } = form;
-  return html`<${Form} form=${form}>
-    ${values.channel && !channelBy(values.channel)?.simulated && html`<${Note} kind="warn">${t('realPhone')}<//>`}
-    ${reply && html`<p class="muted">${t('replyTo')} <code>${reply}</code></p>`}
-    ${manyChannels.value && html`<${ChannelField} form=${form} />`}
-    <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('contact')} required autocomplete="off" />
-    <${Field} form=${form} name="message" type="textarea" label=${t('text')} required autofocus maxlength="4096" />
-    <div class="row"><${Submit} need="support" form=${form} icon="send">${t('sendNow')}<//>
-      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: manyChannels.value && { 'X-Channel': values.channel },
-        body: wanted(values) }} /></div>
-    <p class="hint"><a href=${href('/api-recipes')}>${t('otherKinds')}</a></p>
-  <//>`;
+    <${SendForm} to=${to} from=${from} reply=${reply} close=${close} onSent=${onSent} /><//>`;
 }

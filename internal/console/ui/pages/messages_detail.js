@@ -9,13 +9,14 @@ import { texts, duration, bytes } from '../i18n.js';
 import { Facts, Note, Loading, Failed } from '../parts/card.js';
 import { Button, Copy, copyText } from '../parts/button.js';
 import { confirm } from '../parts/dialog.js';
-import { AsCode, Code } from '../parts/code.js';
+import { AsCode } from '../parts/as_code.js';
+import { Code } from '../parts/code.js';
+import { Result } from '../parts/delivery.js';
 import { Tick, eventName } from '../parts/status.js';
 import { Time, Said } from '../parts/time.js';
 import { Who, number, phone, mask } from '../parts/who.js';
 import { toast } from '../parts/toast.js';
 import { Bubble, asBubble, excerpt, kindName, senderName } from '../parts/bubble.js';
-import { Result } from './webhooks_deliveries.js';
 
 const t = texts('messages');
 const core = texts('core');

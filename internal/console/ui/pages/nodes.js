@@ -6,7 +6,7 @@ import { texts } from '../i18n.js';
 import { Head, Empty } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button } from '../parts/button.js';
-import { AsCode } from '../parts/code.js';
+import { AsCode } from '../parts/as_code.js';
 import { confirm } from '../parts/dialog.js';
 import { toast } from '../parts/toast.js';
 import { Badge } from '../parts/status.js';

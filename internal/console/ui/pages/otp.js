@@ -1,22 +1,25 @@
 // One-time passwords from start to end.
-import { html, lazy, useState, useEffect, useRef } from '../view.js';
+import { html, useState, useEffect, useRef } from '../view.js';
 import { api } from '../api.js';
 import { href, setQuery, query } from '../router.js';
 import { currentChannel, channelsLoaded } from '../state.js';
 import { texts, duration, clock } from '../i18n.js';
-import { Head, Card, Note, Empty, Loading, Failed, Tabs } from '../parts/card.js';
+import { Head, Card, Note, Empty, Loading, Failed } from '../parts/card.js';
+import { Tabs } from '../parts/tabs.js';
 import { Button } from '../parts/button.js';
-import { AsCode, Code } from '../parts/code.js';
+import { AsCode } from '../parts/as_code.js';
+import { Code } from '../parts/code.js';
 import { useForm, Form, Field, Submit, toContact } from '../parts/form.js';
+import { lazy } from '../parts/lazy.js';
 import { number, mask } from '../parts/who.js';
 import { usePhones, stranger, toName } from './phone_list.js';
 import { Chat } from './phone_chat.js';
-import { LoginPage } from './otp_login.js';
+import { LoginPage, Entry } from './otp_login.js';
 import { useEvents } from '../live.js';
 import { Icon } from '../parts/icon.js';
 
 const t = texts('otp');
-const Trouble = lazy(() => import('./otp_trouble.js').then((module) => module.Trouble));
+const Trouble = lazy(() => import('./otp_trouble.js').then((module) => module.Trouble), 3);
 
 export default function Page({ route }) {
   const channel = currentChannel.value;
@@ -70,7 +73,7 @@ function Playground({ channel, kind }) {
     <${Head} title=${t('title')} lead=${t(real ? 'leadReal' : 'lead', { channel: channel.code })} />
     <${Tabs} label=${t('title')} current=${kind}
       tabs=${['code', 'link'].map((id) => ({ id, label: t(`kind.${id}`), href: href('/otp', { kind: id === 'link' ? id : null }) }))} />
-    <div class="otp-columns">
+    <div class="otp-columns" ...${Entry.near}>
       <${Backend} key=${kind} ...${common} first=${digits} request=${request} />
       <div class="otp-phone" ref=${phoneColumn} role="region" aria-label=${t('phone')}>
         <h2>${t('phone')} <span class="muted">${toName(device)}</span></h2>
@@ -82,7 +85,9 @@ function Playground({ channel, kind }) {
         contact=${`${digits}@c.us`} />
     </div>
     <${Timeline} timeline=${timeline} />
-    <${Trouble} ...${common} codes=${codes} phones=${phones} digits=${digits} request=${request} />`;
+    <${Card} title=${t('tryFailure')}>${run?.kind === kind
+      ? html`<${Trouble} ...${common} run=${run} codes=${codes} phones=${phones} digits=${digits} request=${request} />`
+      : html`<p class="muted">${t('tryFailureHint')}</p>`}<//>`;
 }
 
 const toPrompt = (link) => new URL(link).searchParams.get('text');

@@ -9,7 +9,8 @@ import { Head, Card, Tile, Facts, Note, Loading, Failed } from '../parts/card.js
 import { Button, Copy } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
-import { Badge, urgency, channelTone } from '../parts/status.js';
+import { Badge } from '../parts/status.js';
+import { urgency, channelTone } from '../parts/channel_status.js';
 import { Remedy } from '../parts/remedy.js';
 import { Time, Said as Words } from '../parts/time.js';
 import { Trends } from '../parts/trends.js';

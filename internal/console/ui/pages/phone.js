@@ -11,17 +11,18 @@ import { Head, Empty, Loading, Failed, Card, Note } from '../parts/card.js';
 import { Button, IconButton } from '../parts/button.js';
 import { Dialog, confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
+import { lazy } from '../parts/lazy.js';
 import { Face } from '../parts/face.js';
-import { Time } from '../parts/time.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { AsCode } from '../parts/code.js';
+import { AsCode } from '../parts/as_code.js';
 import { phone, number, mask } from '../parts/who.js';
 import { usePhones, stranger, toName } from './phone_list.js';
 import { Chat } from './phone_chat.js';
-import { excerpt } from '../parts/bubble.js';
 import { toast } from '../parts/toast.js';
 
 const t = texts('phone');
+const Chats = lazy(() => import('./phone_chats.js').then((module) => module.Chats), 3);
+const NewPhone = lazy(() => import('./phone_new.js').then((module) => module.NewPhone), 3);
 
 const mostFaces = 30; // the rest is found by typing
 const held = stored('phone', {}); // {number, to}: the phone used last
@@ -108,7 +109,7 @@ function Screen({ phones, digits, to, docked, alone, onPick, draft, onDraftSent 
             </select></label>`
         : html`<h2 class="clip"><bdi>${toName(device)}</bdi></h2>`}
         <p class="muted clip">${t(device.online && device.on_network ? 'online' : 'offline')}
-          ${channel && html` · ${t('chatWith', { channel: called(channel) })}`}</p></div>
+          ${channel && html` · ${t('chatWith', { channel: mask(channelBy(channel)?.name || channel) })}`}</p></div>
       <${Notify} />
       ${!alone && html`<${IconButton} icon="window" label=${t('ownWindow')} onClick=${popOut} />`}
       ${(docked || alone) && html`<${IconButton} icon="more" label=${t('behaviours')} onClick=${() => setMore(true)} />`}
@@ -122,27 +123,6 @@ function Screen({ phones, digits, to, docked, alone, onPick, draft, onDraftSent 
       <${PhoneBehaviour} channel=${device.channel} device=${device} onChange=${phones.load.reload} />
         <${NetworkBehaviour} channel=${device.channel} device=${device} /><//>
   </section>`;
-}
-
-const called = (code) => mask(channelBy(code)?.name || code);
-
-/** The chats of a phone with several channels. */
-function Chats({ phones, digits, onPick }) {
-  const codes = phones.channels(digits);
-  const load = useLoad(() => Promise.all(codes.map(async (channel) =>
-    (await api.get(`/sandbox/phones/${digits}/chats`, { channel })).data)), [digits, codes.join()], { on: ['message.'] });
-  if (load.error && !load.data) return html`<${Failed} load=${load} />`;
-  if (!load.data) return html`<${Loading} rows=${3} />`;
-  const said = load.data.flat().sort((a, b) => (a.timestamp < b.timestamp ? 1 : -1));
-  const silent = said.length ? [] : phones.shown;
-  return html`<ul class="chats" aria-label=${t('chats')}>
-    ${said.map((chat) => html`<li key=${chat.channel}><button type="button" onClick=${() => onPick({ to: chat.channel })}>
-      <b class="clip"><bdi>${called(chat.channel)}</bdi></b><${Time} at=${chat.timestamp} /><bdi class="clip muted">
-        ${chat.typing ? t('typing') : excerpt(chat.last)}</bdi>
-      ${chat.unread > 0 && html`<span class="unread">${chat.unread}<span class="sr"> ${t('unread')}</span></span>`}</button></li>`)}
-    ${silent.map((code) => html`<li key=${code}><button type="button" onClick=${() => onPick({ to: code })}><b class="clip"><bdi>
-      ${called(code)}</bdi></b><span /><span class="muted">${t('noneYet')}</span></button></li>`)}
-  </ul>`;
 }
 
 const DeviceFace = ({ device }) => html`<${Face} id=${device.number} name=${device.name} away=${!(device.online && device.on_network)} />`;
@@ -168,7 +148,7 @@ function Faces({ phones, digits }) {
         ${one.name ? mask(one.name) : `…${mask(one.number.slice(-6))}`}</span>
         ${fresh.value.has(one.number) && one.number !== digits && html`<i class="news"><span class="sr">${t('unread')}</span></i>`}
         </a>`)}</nav>
-    <button type="button" class="new-face" onClick=${() => setMaking(true)}><span class="face plus" aria-hidden="true">
+    <button type="button" class="new-face" ...${NewPhone.near} onClick=${() => setMaking(true)}><span class="face plus" aria-hidden="true">
       <${Icon} name="plus" /></span><span>${t('newPhone')}</span></button>
     ${phones.faces.length > mostFaces && html`<label class="filter"><${Icon} name="search" /><span class="sr">${t('findPhone')}</span>
       <input type="search" data-search placeholder=${t('findPhone')} value=${wanted}
@@ -176,22 +156,6 @@ function Faces({ phones, digits }) {
     <${Dialog} open=${making} title=${t('newPhone')} onClose=${() => setMaking(false)}>
       <${NewPhone} channel=${phones.shown[0]} phones=${phones} close=${() => setMaking(false)} /><//>
   </div>`;
-}
-
-function NewPhone({ channel, phones, close }) {
-  const toBody = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value));
-  const form = useForm({ number: '', name: '' }, async (values) => {
-    const { data } = await api.post('/sandbox/phones', toBody(values), { channel });
-    await phones.load.reload();
-    close();
-    go(`/phone/${data.number}`, { to: phones.shown.length > 1 ? channel : null });
-  });
-  return html`<${Form} form=${form}>
-    <${Field} form=${form} name="number" type="tel" label=${t('number')} hint=${t('numberHint')} autofocus />
-    <${Field} form=${form} name="name" label=${t('trait.name')} maxlength="100" />
-    <div class="row"><${Submit} need="support" form=${form}>${t('createPhone')}<//>
-      <${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel },
-        body: toBody(form.values) }} /></div><//>`;
 }
 
 // Messages to other phones mark them, and show a desktop notification if enabled.

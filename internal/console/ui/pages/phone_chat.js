@@ -4,11 +4,11 @@ import { api, useLoad } from '../api.js';
 import { href } from '../router.js';
 import { server, hasRole } from '../state.js';
 import { texts } from '../i18n.js';
-import { Loading, Failed, Empty, Note } from '../parts/card.js';
-import { NeedsRole } from '../parts/form.js';
+import { Loading, Failed, Empty, Note, NeedsRole } from '../parts/card.js';
 import { Button, IconButton } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
-import { Code, snippet } from '../parts/code.js';
+import { Curl } from '../parts/as_code.js';
+import { Code } from '../parts/code.js';
 import { phone, number, mask } from '../parts/who.js';
 import { Bubble, excerpt } from '../parts/bubble.js';
 import { useBottom, useFollow, beginsDay, dayName } from '../parts/transcript.js';
@@ -109,7 +109,7 @@ function Nothing({ channel, device }) {
     body: { contact_id: mask(device.contact_id), message: t('hello') } };
   return html`<${Empty} title=${t('emptyTitle', { name: mask(device.name || phone(device.number)) })}
     text=${t('emptyText', { number: mask(phone(device.number)) })}>
-    ${server.value && html`<${Code} wrap text=${snippet('curl', request)} what="curl" />`}<//>`;
+    ${server.value && html`<${Curl} request=${request} />`}<//>`;
 }
 
 // A chat that is open and seen is read, as on a phone in the hand.

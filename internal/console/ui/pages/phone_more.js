@@ -2,8 +2,9 @@
 import { html, useState, useId, useEffect, useRef } from '../view.js';
 import { texts } from '../i18n.js';
 import { Dialog } from '../parts/dialog.js';
-import { AsCode, CodeTabs } from '../parts/code.js';
-import { Tabs, TabPanel } from '../parts/card.js';
+import { AsCode } from '../parts/as_code.js';
+import { CodeTabs } from '../parts/snippet.js';
+import { Tabs, TabPanel } from '../parts/tabs.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { useKeys } from '../keys.js';
 import { Button, useWork } from '../parts/button.js';

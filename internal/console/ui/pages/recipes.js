@@ -6,7 +6,8 @@ import { manyChannels, currentChannel, channelsLoaded, pinned } from '../state.j
 import { texts, duration } from '../i18n.js';
 import { Head, Card, Empty, Loading, Note } from '../parts/card.js';
 import { Button } from '../parts/button.js';
-import { Code, CodeTabs } from '../parts/code.js';
+import { Code } from '../parts/code.js';
+import { CodeTabs } from '../parts/snippet.js';
 import { useForm, Form, Field } from '../parts/form.js';
 import { Badge } from '../parts/status.js';
 import { number, mask } from '../parts/who.js';

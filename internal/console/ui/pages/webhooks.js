@@ -1,27 +1,32 @@
 // Webhooks and their deliveries.
-import { html, lazy } from '../view.js';
+import { html, useMemo } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
 import { selected, now } from '../state.js';
 import { tick } from '../checklist.js';
 import { useKeys } from '../keys.js';
-import { texts, percent, num } from '../i18n.js';
-import { Head, Tabs, Card, Empty } from '../parts/card.js';
+import { texts, percent, num, duration, full } from '../i18n.js';
+import { Head, Card, Empty, Loading } from '../parts/card.js';
+import { Tabs } from '../parts/tabs.js';
 import { Table } from '../parts/table.js';
 import { Button } from '../parts/button.js';
-import { AsCode, Code } from '../parts/code.js';
-import { useDrawer, Drawer } from '../parts/dialog.js';
+import { AsCode } from '../parts/as_code.js';
+import { Code } from '../parts/code.js';
+import { Result } from '../parts/delivery.js';
+import { Dialog } from '../parts/dialog.js';
+import { useDrawer, Drawer } from '../parts/drawer.js';
 import { Icon } from '../parts/icon.js';
+import { lazy } from '../parts/lazy.js';
 import { Time } from '../parts/time.js';
-import { Deliveries, Result } from './webhooks_deliveries.js';
-import { ChannelHead } from '../parts/channel_tabs.js';
 import NotFound from './notfound.js';
 
-const Endpoint = lazy(() => import('./webhooks_endpoint.js').then((module) => module.Endpoint));
-const EndpointForm = lazy(() => import('./webhooks_endpoint.js').then((module) => module.EndpointForm));
+const Deliveries = lazy(() => import('./webhooks_deliveries.js').then((module) => module.Deliveries), 6);
+const Endpoint = lazy(() => import('./webhooks_endpoint.js').then((module) => module.Endpoint), 6);
+const EndpointForm = lazy(() => import('./webhooks_form.js').then((module) => module.EndpointForm), 5);
 
 const t = texts('webhooks');
 const core = texts('core');
+const ChannelHead = lazy(() => import('../parts/channel_head.js').then((module) => module.ChannelHead), 2);
 
 const every = 30_000; // how often the figures of 24 hours are asked for again
 const counted = 20; // so many webhooks have figures in the list; each costs a few questions
@@ -32,35 +37,50 @@ export default function Page({ route }) {
   const onDeliveries = route.params.id === 'deliveries' || state || open;
   const load = useLoad(() => api.get('/manage/webhooks'), [now.value - (now.value % every)]);
   const all = load.data?.data;
-  const rows = all?.filter((row) => !selected.value || !row.channel || row.channel === selected.value);
+  const rows = useMemo(() => all?.filter((row) => !selected.value || !row.channel || row.channel === selected.value),
+    [all, selected.value]);
+  const figures = useFigures(onDeliveries ? undefined : rows);
   useKeys([['n', t('add'), () => setQuery({ new: '1' }), 'operator']]);
   if (route.params.id && route.params.id !== 'deliveries') return html`<${NotFound} route=${route} />`;
   return html`
-    <${ChannelHead} current="webhooks" />
-    <${Head} title=${core('page.webhooks')} lead=${rows ? lead(rows) : '\u00a0'} actions=${html`
+    ${selected.value && html`<${ChannelHead} current="webhooks" />`}
+    <${Head} title=${core('page.webhooks')} lead=${rows ? lead(rows, figures) : '\u00a0'} actions=${html`
       <${AsCode} request=${{ path: `/api/manage/${onDeliveries ? 'deliveries' : 'webhooks'}` }} />
-        <${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//>`} />
-    <${Tabs} label=${core('page.webhooks')} current=${onDeliveries ? 'deliveries' : 'endpoints'} tabs=${[
+        <${Button} need="operator" kind="primary" icon="plus" ...${EndpointForm.near} onClick=${() => setQuery({ new: '1' })}>
+          ${t('add')}<//>`} />
+    <div ...${Deliveries.near}><${Tabs} label=${core('page.webhooks')} current=${onDeliveries ? 'deliveries' : 'endpoints'} tabs=${[
       { id: 'endpoints', label: t('endpoints'), href: href('/webhooks'), count: rows?.length },
       { id: 'deliveries', label: t('deliveries'), href: href('/webhooks/deliveries') },
-    ]} />
-    ${onDeliveries ? html`<${Deliveries} webhooks=${all} />` : html`<${Endpoints} load=${load} rows=${rows} />`}
-    <${EndpointForm} webhooks=${all} onDone=${load.reload} />`;
+    ]} /></div>
+    ${onDeliveries ? html`<${Deliveries} webhooks=${all} />` : html`<${Endpoints} load=${load} rows=${rows} figures=${figures} />`}
+    <${FormDialog} webhooks=${all} onDone=${load.reload} />`;
 }
 
-function lead(all) {
-  const off = all.filter((row) => !row.enabled).length;
-  const failing = all.filter((row) => row.enabled && row.failing_since).length;
+/** The dialog that ?new= and ?edit= open. */
+function FormDialog({ webhooks, onDone }) {
+  const { new: fresh, edit } = query.value;
+  const close = () => setQuery({ new: null, edit: null });
+  const webhook = webhooks?.find((one) => one.id === edit);
+  if (!fresh && !edit) return null;
+  return html`<${Dialog} open title=${t(edit ? 'edit' : 'add')} onClose=${close}>
+    ${edit && !webhook ? html`<${Loading} />`
+      : html`<${EndpointForm} key=${edit} webhook=${webhook} close=${close} onDone=${onDone} />`}<//>`;
+}
+
+function lead(all, figures) {
   if (!all.length) return t('none');
-  return failing || off ? [failing && t('someFail', { n: failing }), off && t('someOff', { n: off })].filter(Boolean).join(' ')
-    : t('allWork', { n: all.length });
+  const count = (state) => all.filter((row) => toState(row, figures?.get(row.id)) === state).length;
+  const [failing, late, off] = ['failing', 'late', 'off'].map(count);
+  return [failing > 0 && t('someFail', { n: failing }), late > 0 && t('someLate', { n: late }), off > 0 && t('someOff', { n: off })]
+    .filter(Boolean).join(' ') || t('allWork', { n: all.length });
 }
 
-function Endpoints({ load, rows }) {
-  const drawer = useDrawer(rows, (row) => row.id, 'webhook');
-  const figures = useLoad(async () => {
+// What the list says of the last 24 hours and of what waits, by webhook.
+function useFigures(rows) {
+  return useLoad(async () => {
+    if (!rows) return undefined;
     const ask = (webhook, more) => api.get('/manage/deliveries', { query: { webhook, limit: 1, ...more } });
-    const found = await Promise.all((rows || []).slice(0, counted).map(async ({ id, failing_since: failing }) => {
+    const found = await Promise.all(rows.slice(0, counted).map(async ({ id, failing_since: failing }) => {
       // Where an address fails, the oldest are tried again and again, and the newest wait behind them.
       const [last, waiting, { data: { total } }] = await Promise.all([ask(id, { limit: 20 }),
         ask(id, { state: 'waiting', limit: failing ? 20 : 1, order: 'oldest' }),
@@ -74,9 +94,15 @@ function Endpoints({ load, rows }) {
     }));
     return new Map(found);
   }, [rows?.map((row) => row.id + row.failures).join(), now.value - (now.value % every)], { on: ['message.'] }).data;
+}
+
+// The order of the list depends on the figures: it is sorted again when they arrive.
+function Endpoints({ load, rows: all, figures }) {
+  const rows = useMemo(() => all?.map((row) => ({ ...row, figures: figures?.get(row.id) })), [all, figures]);
+  const drawer = useDrawer(rows, (row) => row.id, 'webhook');
   return html`
-    <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer}
-      rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
+    <div class="endpoints" ...${Endpoint.near}><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id}
+      drawer=${drawer} rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
       empty=${html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText', { command: html`<code>parley listen</code>` })}>
         <${Button} need="operator" kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
     ${(rows || load.error) && html`<${Card} title=${t('local')}><p class="muted">${t('localText')}</p>
@@ -98,7 +124,16 @@ export function State({ row, figures }) {
       </span>`}</span>`;
 }
 
-const none = (figures) => (figures ? '–' : ''); // while they load nothing is said
+const none = (figures) => (figures ? html`<span class="hide-small">–</span>` : ''); // while they load nothing is said
+
+/** For how long the oldest waits, in little room. */
+function waits(at) {
+  const ms = Math.max(1000, now.value - Date.parse(at));
+  return core('ago', { time: duration(ms - (ms % (ms < 60_000 ? 1000 : 60_000))) });
+}
+
+// A card has no heads of columns.
+const Named = ({ name }) => html`<span class="only-small muted">${name}: </span>`;
 
 const columns = (figures) => [
   { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} figures=${figures?.get(row.id)} />`,
@@ -112,10 +147,12 @@ const columns = (figures) => [
     cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>
       ${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>`
       : html`<span class="muted">${t('every')}</span>`), wide: true },
-  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures?.get(row.id); return f?.all
-    ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : none(figures); } },
-  { id: 'waiting', label: t('waiting'), align: 'end', cell: (row) => { const f = figures?.get(row.id); return f?.waiting
-    ? html`${num(f.waiting)} <span class="muted wide"><${Time} at=${f.oldest} ago /></span>` : none(figures); } },
+  { id: 'day', label: t('day'), align: 'end', class: 'day-cell', cell: (row) => { const f = figures?.get(row.id); return f?.all
+    ? html`<${Named} name=${t('day')} /><span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>`
+    : none(figures); }, card: 'meta' },
+  { id: 'waiting', label: t('waiting'), align: 'end', class: 'waiting-cell', cell: (row) => { const f = figures?.get(row.id);
+    return f?.waiting ? html`<${Named} name=${t('waiting')} />${num(f.waiting)} <span class="muted wide" title=${full(f.oldest)}>
+      · ${waits(f.oldest)}</span>` : none(figures); }, card: 'meta' },
   { id: 'last', label: t('last'), cell: (row) => { const last = figures?.get(row.id)?.last; return last ? html`<${Result} d=${last} />`
     : none(figures); }, card: 'text' },
   { id: 'made', label: t('created'), cell: (row) => html`<${Time} at=${row.created_at} />`, wide: true },

@@ -1,4 +1,9 @@
 // Programs that check the signature of one delivery, in five languages: what was signed, with what, and whether it fits.
+import { html } from '../view.js';
+import { texts } from '../i18n.js';
+import { CodeTabs } from '../parts/snippet.js';
+
+const t = texts('deliveries');
 
 /** What is signed: of a webhook its id, time and body; of a callback its parameters, sorted, a line each. */
 function toSigned({ webhook, body, request: { url, headers } }) {
@@ -66,5 +71,8 @@ func main() {
 }`,
 };
 
-/** write(language) for a delivery, as the server shows it. */
-export const verifier = (delivery) => (language) => writers[language](toSigned(delivery), delivery.request.headers['webhook-signature']);
+/** The programs for a delivery, as the server shows it. */
+export const Verify = ({ of: d }) => html`<${CodeTabs} shell="Shell"
+  write=${(language) => writers[language](toSigned(d), d.request.headers['webhook-signature'])}
+  hint=${t(d.webhook ? 'verifyHint' : 'verifyCallback',
+    { name: html`<code>$WEBHOOK_SECRET</code>`, channel: html`<code>parley channel secret ${d.channel}</code>` })} />`;

@@ -1,8 +1,9 @@
 // One message as a phone shows it, whatever its kind, and what can be done with it.
-import { html, classes, signal, useEffect } from '../view.js';
+import { html, classes } from '../view.js';
 import { masked } from '../state.js';
 import { texts, clock, full } from '../i18n.js';
 import { Icon } from './icon.js';
+import { lazy } from './lazy.js';
 import { Button, IconButton, Copy } from './button.js';
 import { Tick, Badge } from './status.js';
 import { mask, Body } from './who.js';
@@ -10,7 +11,7 @@ import { mask, Body } from './who.js';
 const t = texts('phone');
 const core = texts('core');
 
-const emojis = ['👍', '❤️', '😂', '😮', '😢', '🙏'];
+const Actions = lazy(() => import('./bubble_actions.js').then((module) => module.Actions));
 
 /** A message in one line: its text without formatting, or its kind. */
 export const excerpt = (m) => (m.deleted ? t('deleted') : mask(m.body.split(emphasis).filter((_, i) => i % 3 !== 1).join('')) ||
@@ -47,12 +48,12 @@ const likelyCodes = (m) => (masked.value ? []
 export function Bubble({ m, own, author, named, quote, onQuote, file, status, vote, open, onOpen, onReply, onReact, onDelete, note, marked,
   children }) {
   const has = m.media || m.location || m.contacts?.length > 0;
-  const carries = has && !m.deleted && !m.absent && kinds.has(m.type);
+  const Carried = has && !m.deleted && !m.absent && carried[m.type];
   const codes = own ? [] : likelyCodes(m);
   return html`<div class=${classes('bubble', own ? 'own' : 'theirs', m.deleted && 'deleted', marked && 'marked')} data-id=${m.id}>
     ${named ? html`<b class="author clip"><bdi>${author}</bdi></b>` : html`<span class="sr">${author}: </span>`}
     ${quote && !m.deleted && html`<${Quote} quote=${quote} onClick=${onQuote} />`}
-    ${carries && html`<${Carried} m=${m} file=${file} />`}
+    ${Carried && html`<${Carried} m=${m} file=${file} />`}
     ${m.deleted ? html`<em>${t('deleted')}</em>` : m.poll ? html`<${Poll} m=${m} vote=${vote} />` : !/^(location|contact)$/.test(m.type) &&
       m.body && html`<${Text} m=${m} />`}
     ${m.absent && html`<span class="muted">${t(`media.${m.absent}`)}</span>`}
@@ -68,34 +69,32 @@ export function Bubble({ m, own, author, named, quote, onQuote, file, status, vo
       ${m.edited_at && !m.deleted && html`<span title=${full(m.edited_at)}>${core('edited')}</span>`}
       <time datetime=${m.timestamp} title=${full(m.timestamp)}>${clock(m.timestamp).slice(0, 5)}</time>
       ${own && html`<${Tick} word=${false} status=${status} at=${m.updated_at} />`}
-      ${onOpen && html`<${IconButton} small icon="more" label=${t('more', { text: excerpt(m).slice(0, 40) })}
+      ${onOpen && html`<${IconButton} small icon="more" ...${Actions.near} label=${t('more', { text: excerpt(m).slice(0, 40) })}
         aria-expanded=${String(Boolean(open))} onClick=${() => onOpen(open ? '' : m.message_id)} />`}
     </div>
-    ${open && html`<div class="bubble-acts">
-      ${!m.deleted && onReply && html`<${Button} small kind="quiet" icon="reply" onClick=${onReply}>${t('reply')}<//>`}
-      ${!m.deleted && onReact && emojis.map((emoji) =>
-        html`<button key=${emoji} type="button" class="emoji" aria-label=${t('react', { emoji })} onClick=${() => onReact(emoji)}>
-          ${emoji}</button>`)}
-      ${!m.deleted && onDelete && html`<${Button} small kind="quiet" icon="trash" onClick=${onDelete}>${t('delete')}<//>`}
-      ${children}
-    </div>`}
+    ${open && html`<${Actions} m=${m} onReply=${onReply} onReact=${onReact} onDelete=${onDelete}>${children}<//>`}
   </div>`;
 }
 
-// What draws files and places is fetched with the first message that carries one. Until then it has its room.
-const kinds = new Set(['image', 'voice', 'video', 'file', 'location', 'contact', 'sticker']);
+// What a message carries besides text is drawn by code that comes with the first message that has it. Until then it has its room.
 const heights = { voice: 36, file: 42, location: 143 };
-const drawing = signal(null);
-let asked;
 
-function Carried({ m, file }) {
-  useEffect(() => { asked ||= import('./media.js').then(({ carried }) => { drawing.value = carried; }, () => { asked = null; }); }, []);
-  const Part = drawing.value?.[m.type];
-  if (Part) return html`<${Part} m=${m} file=${file} />`;
+function Room({ m }) {
   const { width, height } = m.media || {};
   return html`<div class="picture" style=${heights[m.type] ? { height: `${heights[m.type]}px` }
     : { aspectRatio: width && height ? `${width} / ${height}` : '4 / 3' }} />`;
 }
+
+const Picture = lazy(() => import('./media_picture.js').then((module) => module.Picture), Room);
+const carried = {
+  image: Picture,
+  sticker: Picture,
+  voice: lazy(() => import('./media_sound.js').then((module) => module.Voice), Room),
+  video: lazy(() => import('./media_sound.js').then((module) => module.Film), Room),
+  file: lazy(() => import('./media_document.js').then((module) => module.Document), Room),
+  location: lazy(() => import('./media_place.js').then((module) => module.Place), Room),
+  contact: lazy(() => import('./media_cards.js').then((module) => module.Cards), Room),
+};
 
 function Quote({ quote: { who, text }, onClick }) {
   const inner = text === undefined ? t('quotedGone') : html`${who && html`<b>${who}</b>`}<bdi class="clip">${text}</bdi>`;

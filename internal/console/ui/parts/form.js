@@ -1,7 +1,7 @@
 // Forms: labelled fields, and what is wrong with each, as the server says it.
 import { html, useState, useRef, useId, useEffect } from '../view.js';
 import { Button } from './button.js';
-import { Note } from './card.js';
+import { NeedsRole, Note } from './card.js';
 import { number } from './who.js';
 import { hasRole } from '../state.js';
 import { texts } from '../i18n.js';
@@ -46,6 +46,8 @@ export function Form({ form, children, ...rest }) {
   const box = useRef();
   // The first field that is wrong gets the focus.
   useEffect(() => { if (form.error) box.current.querySelector('[aria-invalid=true]')?.focus(); }, [form.error]);
+  // A dialog gives the focus when it opens; a form that comes later, because its code was fetched, takes it.
+  useEffect(() => { if (box.current.closest('dialog')?.open) box.current.querySelector('[autofocus]')?.focus(); }, []);
   const keys = (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.send(event); };
   return html`<form class="form" novalidate ref=${box} onSubmit=${form.send} onKeyDown=${keys} ...${rest}>${children}</form>`;
 }
@@ -67,9 +69,6 @@ export const Submit = ({ form, kind = 'primary', need, children, ...rest }) =>
   (need && !hasRole(need) ? html`<${NeedsRole} role=${need} />` : html`
   <${FormError} form=${form} />
   <${Button} kind=${kind} type="submit" busy=${form.busy} ...${rest}>${children}<//>`);
-
-/** Says which role is missing. */
-export const NeedsRole = ({ role }) => html`<${Note}>${t('needsRole', { role: t(`role.${role}`) })}<//>`;
 
 /** The contact id of a number in any format. For anything else it throws an error of the field contact_id. */
 export function toContact(text) {

@@ -1,125 +1,18 @@
-// Find anything: pages, channels, phones, the last messages and actions, by a few letters. It shows each key,
-// so that it teaches them.
+// Find anything by a few letters, and the list of keys. What they show is fetched when they open; the input of the palette is there at
+// once, and what is typed into it before counts.
 import { html, useState, useEffect, useRef, useId } from '../view.js';
-import { api } from '../api.js';
-import { go, href, routes } from '../router.js';
-import { currentChannel, isOffered, sandboxes, totals, addChannels, toLine, masked, pinned, paletteOpen, helpOpen, shortcuts, setTheme,
-  select } from '../state.js';
-import { active, keyName, useKeys } from '../keys.js';
-import { Icon } from '../parts/icon.js';
-import { phone, mask, number } from '../parts/who.js';
-import { address } from './rail.js';
-import { signOut } from './topbar.js';
+import { paletteOpen, helpOpen, shortcuts } from '../state.js';
+import { useKeys } from '../keys.js';
 import { texts } from '../i18n.js';
-import { Dialog } from '../parts/dialog.js';
 import { Button } from '../parts/button.js';
+import { Dialog } from '../parts/dialog.js';
+import { Icon } from '../parts/icon.js';
+import { lazy } from '../parts/lazy.js';
 
 const t = texts('core');
 
-// A long text leaves room for whose it is.
-const room = { maxWidth: 'min(22rem, 40vw)' };
-
-const flip = (value) => () => { value.value = !value.value; };
-
-/** Everything that can be found: {group, label, more: [texts], icon, key, run}. */
-function entries(found) {
-  const pages = routes.value.filter((entry) => entry.icon && isOffered(entry)).map((entry) => ({
-    group: 'pages', label: t(`page.${entry.name}`), icon: entry.icon, key: `g ${entry.key}`, run: () => go(address(entry)),
-  }));
-  const actions = active.value.filter(([, , group]) => group === 'page').map(([key, label]) => {
-    const name = { j: '', k: '', x: '', Enter: '' };
-    return name[key] === undefined && { group: 'actions', label, icon: 'bolt', key,
-      run: () => dispatchEvent(new KeyboardEvent('keydown', { key })) };
-  }).filter(Boolean);
-  const general = [
-    { label: masked.value ? t('maskOff') : t('maskOn'), icon: 'hidden', key: '.', run: flip(masked) },
-    { label: pinned.value ? t('unpinPhone') : t('pinPhone'), icon: 'phone', run: flip(pinned) },
-    ...['auto', 'light', 'dark'].map((name) => ({ label: `${t('theme')}: ${t(`theme.${name}`)}`, icon: 'sun', run: () => setTheme(name) })),
-    { label: shortcuts.value ? t('shortcutsOff') : t('shortcutsOn'), icon: 'help', run: flip(shortcuts) },
-    { label: t('help'), icon: 'help', key: '?', run: () => { helpOpen.value = true; } },
-    { label: t('docs'), icon: 'api', run: () => location.assign('/docs') },
-    { label: t('allChannels'), icon: 'channels', run: () => select('') },
-    { label: t('signOut'), icon: 'out', run: signOut },
-  ].map((entry) => ({ group: 'actions', ...entry }));
-  return [...pages, ...found, ...actions, ...general];
-}
-
-// What only the server knows is asked for when the palette opens.
-function useFound() {
-  const [found, setFound] = useState([]);
-  useEffect(() => {
-    const channel = currentChannel.value?.simulated ? currentChannel.value : sandboxes.value[0];
-    const phones = channel ? api.get('/sandbox/phones', { channel: channel.code }) : Promise.resolve({ data: [] });
-    const messages = api.get('/manage/messages', { query: { limit: 10 } });
-    Promise.allSettled([phones, messages]).then(([a, b]) => setFound([
-      ...(a.value?.data || []).map((one) => ({ group: 'phones', label: mask(one.name || phone(one.number)), more: [mask(phone(one.number))],
-        icon: 'phone', run: () => go(`/phone/${number(one.number)}`) })),
-      ...(b.value?.data || []).map((one) =>
-        ({ group: 'messages', label: mask(toLine(one) || one.type), more: [one.channel, mask(one.contact_name || phone(one.contact_id))],
-          icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
-    ]));
-  }, []);
-  return found;
-}
-
-// Channels that the text names: the server finds them, however many there are.
-function useChannels(text) {
-  const [found, setFound] = useState({ text: null, list: [] });
-  useEffect(() => {
-    let there = true;
-    const timer = setTimeout(async () => {
-      try {
-        const { data } = await api.get('/manage/channels',
-          { query: { search: text.slice(0, 100), sort: text ? 'name' : 'attention', limit: 8 } });
-        addChannels(data);
-        if (there) setFound({ text, list: data });
-      } catch { /* the others can still be found */ }
-    }, found.text === null ? 0 : 150);
-    return () => { there = false; clearTimeout(timer); };
-  }, [text]);
-  return found.list.map(({ code, name, number: own }) => ({
-    group: 'channels', label: code, more: [mask(name), mask(phone(own))], icon: 'channels',
-      run: () => go(`/channels/${encodeURIComponent(code)}`),
-  }));
-}
-
-// Customers are looked up by name or number on all channels, once somebody stops typing for a moment.
-function useCustomers(text) {
-  const [found, setFound] = useState([]);
-  useEffect(() => {
-    if (text.length < 2) { setFound([]); return undefined; }
-    let there = true;
-    const timer = setTimeout(() => api.get('/manage/chats', { query: { search: text, limit: 8 } })
-      .then(({ data }) => there && setFound(data.map((chat) => ({
-      group: 'customers', label: mask(chat.name || phone(chat.id)),
-        more: [chat.is_group || !chat.name ? '' : mask(phone(chat.id)), chat.channel],
-        icon: 'conversations', sure: true,
-      run: () => go(`/conversations/${encodeURIComponent(chat.channel)}/${encodeURIComponent(chat.id)}`),
-    }))), () => {}), 200);
-    return () => { there = false; clearTimeout(timer); };
-  }, [text]);
-  return found;
-}
-
-// Each letter in its order, words that begin with the text first.
-function score({ label, more = [], sure }, text) {
-  if (sure) return 2.5;
-  const all = [label, ...more].join(' ').toLowerCase();
-  const at = all.indexOf(text);
-  if (at >= 0) return at === 0 || /\W/.test(all[at - 1]) ? 3 : 2;
-  let i = 0;
-  for (const letter of label.toLowerCase()) if (letter === text[i]) i++;
-  return i === text.length ? 1 : 0;
-}
-
-// The best first, each with the others of its group. Beside real channels a simulated phone is hardly what was meant.
-function ranked(all, text) {
-  const points = ({ group, ...entry }) => (group === 'channels' ? score(entry, text) || 1
-    : group === 'phones' && totals.value?.real ? score(entry, text) / 10 : score(entry, text));
-  const best = all.map((entry) => [points(entry), entry]).filter(([n]) => n).sort((a, b) => b[0] - a[0]).slice(0, 30)
-    .map(([, entry]) => entry);
-  return Object.values(Object.groupBy(best, (entry) => entry.group)).flat();
-}
+export const Results = lazy(() => import('./palette_results.js').then((module) => module.Results), 8);
+export const KeyList = lazy(() => import('./help.js').then((module) => module.KeyList), 8);
 
 export function Palette() {
   return paletteOpen.value ? html`<${Open} />` : null;
@@ -129,77 +22,43 @@ function Open() {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   const box = useRef();
+  const keys = useRef({ early: [], press: null }).current;
   const id = useId();
-  const wanted = text.trim().toLowerCase();
-  const found = [...useChannels(wanted), ...useFound()];
-  const customers = useCustomers(text.trim());
   const close = () => { paletteOpen.value = false; };
   useEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
     return () => before?.focus?.({ preventScroll: true });
   }, []);
-  const list = wanted ? ranked([...entries(found), ...customers], wanted) : entries(found);
-  if (wanted) list.push({ group: 'actions', label: t('palette.searchFor', { text: text.trim() }), icon: 'search',
-    run: () => location.assign(href('/messages', { q: text.trim() })) });
-  const current = Math.min(at, list.length - 1);
-  const run = (entry) => { close(); entry?.run(); };
-  const keys = (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) {
-      event.preventDefault();
-      const next = (current + step + list.length) % list.length;
-      setAt(next);
-      box.current.querySelectorAll('[role=option]')[next]?.scrollIntoView({ block: 'nearest' });
-    } else if (event.key === 'Enter') { event.preventDefault(); run(list[current]); }
+  const onKey = (event) => {
+    if (!/^(Arrow(Up|Down)|Enter)$/.test(event.key)) return;
+    event.preventDefault();
+    if (keys.press) keys.press(event.key); else keys.early.push(event.key);
   };
-  let group = '';
   return html`<dialog class="palette" ref=${box} aria-label=${t('keys.palette')} onClose=${close}
     onMouseDown=${(event) => event.target === box.current && close()}>
     <div class="dialog-box">
       <label class="palette-input"><${Icon} name="search" /><span class="sr">${t('palette')}</span>
-        <input type="text" role="combobox" aria-expanded="true" aria-controls=${id} aria-activedescendant="${id}-${current}"
-          autocomplete="off" spellcheck=${false}
-          placeholder=${t('palette')} value=${text} onInput=${(event) => { setText(event.target.value); setAt(0); }}
-            onKeyDown=${keys} /></label>
+        <input type="text" role="combobox" aria-expanded="true" aria-controls=${id} aria-activedescendant="${id}-${at}"
+          autocomplete="off" spellcheck=${false} placeholder=${t('palette')} value=${text}
+          onInput=${(event) => { setText(event.target.value); setAt(0); }} onKeyDown=${onKey} /></label>
       <div class="palette-list" role="listbox" id=${id} aria-label=${t('palette')}>
-        ${list.map((entry, i) => {
-          const heads = entry.group !== group;
-          group = entry.group;
-          return html`${heads && html`<p class="palette-group" role="presentation">${t(`palette.${group}`)}</p>`}
-            <div key=${i} role="option" id="${id}-${i}" aria-selected=${String(i === current)} onClick=${() => run(entry)}
-              onMouseMove=${() => i !== current && setAt(i)}>
-              <${Icon} name=${entry.icon} /><span class="clip" style=${room}><bdi>${entry.label}</bdi></span><span class="muted clip">
-                ${entry.more?.map((one) => html`<bdi key=${one}>${one}</bdi> `)}</span>${entry.key && html`<${Keys} name=${entry.key} />`}
-            </div>`;
-        })}
+        <${Results} id=${id} text=${text.trim()} at=${at} onPick=${setAt} run=${(entry) => { close(); entry?.run(); }} keys=${keys} />
       </div>
     </div>
   </dialog>`;
-}
-
-// The list of keys that work here.
-
-function Keys({ name }) {
-  return html`<span class="keys">${name.split(' ').map((key) => html`<kbd key=${key}>${keyName(key)}</kbd>`)}</span>`;
 }
 
 export function Help() {
   const close = () => { helpOpen.value = false; };
   return html`<${Dialog} wide open=${helpOpen.value} title=${t('help')} onClose=${close} foot=${html`
       <${Button} onClick=${() => { shortcuts.value = !shortcuts.value; }}>${shortcuts.value ? t('shortcutsOff') : t('shortcutsOn')}<//>`}>
-    <${List} close=${close} />
+    <${Closing} close=${close} /><${KeyList} />
   <//>`;
 }
 
-function List({ close }) {
+// The key that opened the list closes it.
+function Closing({ close }) {
   useKeys([['?', '', close]], 'dialog');
-  const groups = ['page', 'drawer', 'general'].map((group) => [group, active.value.filter(([, , its]) => its === group)])
-    .filter(([, list]) => list.length);
-  return html`${!shortcuts.value && html`<p class="muted">${t('keys.off')}</p>`}
-    <div class="grid2">${groups.map(([group, list]) => html`<section key=${group}>
-      <h3>${t(`keys.${group}`)}</h3>
-      <dl class="key-list">${list.map(([name, what]) => html`<div key=${name}><dt>${what}</dt><dd><${Keys} name=${name} /></dd>
-        </div>`)}</dl>
-    </section>`)}</div>`;
+  return null;
 }

@@ -1,17 +1,17 @@
 // Where one can go: a rail at the left, and on small screens a bar of five at the foot.
 import { html, useState, classes, boot } from '../view.js';
-import { href, route, routes } from '../router.js';
+import { address, route, routes } from '../router.js';
 import { server, isOffered, role, theme, setTheme, lang, setLang, languages, helpOpen } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
+import { KeyList } from './palette.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
 
 const isFirst = (entry) => role.value === 'support' && entry.name === 'conversations';
 const main = () => routes.value.filter((entry) => entry.rail && isOffered(entry)).sort((a, b) => isFirst(b) - isFirst(a));
-export const address = (entry) => href(entry.path.replace(/\/:.*/, '') || '/');
 const isCurrent = (entry) => entry.name === route.value.name || entry.name === route.value.within;
 
 const Item = ({ entry, short, onClick }) =>
@@ -33,7 +33,7 @@ export function Rail() {
       <div class="row">
         <${IconButton} icon=${themeIcons[theme.value] || 'auto'} label="${t('theme')}: ${t(`theme.${theme.value}`)}"
           onClick=${() => setTheme(nextTheme)} />
-        <${IconButton} icon="help" label="${t('help')} (?)" onClick=${() => { helpOpen.value = true; }} />
+        <${IconButton} icon="help" label="${t('help')} (?)" ...${KeyList.near} onClick=${() => { helpOpen.value = true; }} />
         <span class="muted version clip" title=${boot.version || server.value?.version}>${boot.version || server.value?.version}</span>
       </div>
     </div>

@@ -1,20 +1,18 @@
 // The frame of every page: band, top bar, rail, pinned phone, and overlays.
-import { html, lazy, useState, useEffect, classes, useRef, useErrorBoundary } from '../view.js';
+import { html, useState, useEffect, classes, useRef, useErrorBoundary } from '../view.js';
 import { route, matched } from '../router.js';
 import { pinned, sandboxOnly, sandboxes } from '../state.js';
 import { Toasts } from './toasts.js';
 import { Questions } from '../parts/dialog.js';
 import { Band, TopBar, Gone } from './topbar.js';
 import { Rail, BottomBar } from './rail.js';
+import { Palette, Help } from './palette.js';
 import { texts, textsReady } from '../i18n.js';
 import { liveReady } from '../live.js';
 import { Note, Loading } from '../parts/card.js';
 import { Button } from '../parts/button.js';
 
 const t = texts('core');
-
-const Palette = lazy(() => import('./palette.js').then((module) => module.Palette));
-const Help = lazy(() => import('./palette.js').then((module) => module.Help));
 
 export function Shell() {
   const { bare, query, name } = route.value;

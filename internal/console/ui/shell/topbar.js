@@ -1,7 +1,7 @@
 // The band that says whether phones are real, and the bar below it.
 import { html, computed, useState, useRef, useEffect } from '../view.js';
 import { texts, clock, duration } from '../i18n.js';
-import { api, goneSince } from '../api.js';
+import { api, goneSince, signOut } from '../api.js';
 import { live, staleSince, retryLive } from '../live.js';
 import { route, go } from '../router.js';
 import {
@@ -12,6 +12,7 @@ import { IconButton, Button, copyText } from '../parts/button.js';
 import { Note } from '../parts/card.js';
 import { ChannelPicker } from '../parts/channel_picker.js';
 import { keyName, useKeys } from '../keys.js';
+import { Results } from './palette.js';
 
 const t = texts('core');
 
@@ -35,7 +36,8 @@ export function TopBar() {
     <a class="brand" href="/console/">Parley</a>
     <div class="picker"><${ChannelPicker} value=${selected.value} onChange=${pick} none=${t('allChannels')} aria-label=${t('channelPicker')}
       archives /></div>
-    <button type="button" class="search" onClick=${() => { paletteOpen.value = true; }}><${Icon} name="search" /><span>${t('search')}</span>
+    <button type="button" class="search" ...${Results.near} onClick=${() => { paletteOpen.value = true; }}>
+      <${Icon} name="search" /><span>${t('search')}</span>
       <kbd aria-hidden="true">${keyName('mod+k')}</kbd></button>
     <${LiveDot} />
     ${masked.value && html`<${IconButton} icon="hidden" label=${t('maskOff')} pressed onClick=${() => { masked.value = false; }} />`}
@@ -112,10 +114,4 @@ function Account() {
       <button type="button" onClick=${signOut}><${Icon} name="out" />${t('signOut')}</button>
     </div>`}
   </div>`;
-}
-
-export async function signOut() {
-  await fetch('/console/session', { method: 'DELETE' });
-  sessionStorage.clear(); // drafts are nothing for the next person
-  location.assign('/console/login');
 }
