@@ -48,16 +48,16 @@ test: test-deps ## Run the tests of every package
 
 check: test extra ## Run everything that a change must pass
 
-# The tests on PostgreSQL wait more than they work: some others run beside them, one after the other.
+# Suites wait as much as they work, so two run at a time. Three on two cores gained little, and kept everything waiting.
 extra: fmt tidy generated test-deps postgres-deps clients-deps browser-deps ## Run what check does beyond test
 	$(MAKE) -j2 postgres beside
-	$(MAKE) race browser
+	$(MAKE) -j2 race browser
 
 beside:
-	$(MAKE) static
-	$(MAKE) fuzz
 	$(MAKE) kills
 	$(MAKE) clients
+	$(MAKE) static
+	$(MAKE) fuzz
 
 # The detector makes everything about eight times slower. Tests without concurrency are skipped, also those that walk
 # through tables one request after the other, and the loops are shorter.
