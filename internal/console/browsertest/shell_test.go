@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -201,6 +202,21 @@ func (p *tab) hold(name string) (release func()) {
 			p.fail("%s was never asked for", name)
 		}
 	}
+}
+
+// TestLateCode: code that arrives after its place was drawn, and before the browser has shown it, replaces the place too.
+func TestLateCode(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.open("/settings")
+	eval[any](p, fmt.Sprintf(`(async () => {
+		const [{ html, render }, { lazy }] = await Promise.all(['view.js', 'parts/lazy.js'].map((name) => import('/console/%s/' + name)));
+		const box = document.body.appendChild(document.createElement('div'));
+		const Late = lazy(async () => () => html`+"`<b id=\"late\">it is there</b>`"+`, 1);
+		Late.near.onPointerOver();
+		render(html`+"`<${Late} />`"+`, box);
+	})(), null`, c.build()))
+	p.until("the code is shown", `document.querySelector('#late')?.innerText === 'it is there'`)
 }
 
 // TestKeysWhileFetching presses keys before the code that they are for is there: none may be lost, or go to the page behind.

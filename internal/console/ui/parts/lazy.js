@@ -20,8 +20,9 @@ export function lazy(load, place = 0) {
   const preload = () => { fetch().catch(() => {}); };
   function Lazy(props) {
     const [, setReady] = useState(false);
+    const late = !Loaded; // when this was drawn: it may be there before the effect runs
     useEffect(() => {
-      if (!Loaded) fetch().then(() => setReady(true), () => toast(t('pageNotLoaded'), { kind: 'bad' }));
+      if (late) fetch().then(() => setReady(true), () => toast(t('pageNotLoaded'), { kind: 'bad' }));
     }, []);
     const Shown = Loaded || (typeof place === 'function' && place);
     return Shown ? html`<${Shown} ...${props} />` : place > 0 && html`<${Loading} rows=${place} />`;
