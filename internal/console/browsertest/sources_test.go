@@ -29,9 +29,6 @@ const sources = "../ui"
 // left alone. A console that is opened over a bad line should not be waited for, neither before it shows nor after.
 const budget = 60_000
 
-// drawerBudget is for a link to a message: it opens the list and, with it, the drawer, whose code else comes when it is opened.
-const drawerBudget = 64_000
-
 // own lists the files of the front end that are ours, by their path below ui.
 func own(t *testing.T, extensions ...string) map[string][]byte {
 	t.Helper()
@@ -194,15 +191,35 @@ func TestSizeBudget(t *testing.T) {
 			total += sizes[name]
 		}
 		t.Logf("%s: %d bytes", each.name, total)
-		most := budget
-		if strings.HasPrefix(each.path, "/messages?open=") {
-			most = drawerBudget
-		}
-		if total > most {
-			t.Errorf("for %s a browser fetches %d bytes of our own JavaScript, %d more than it may: %q", each.path, total, total-most,
+		if total > budget {
+			t.Errorf("for %s a browser fetches %d bytes of our own JavaScript, %d more than it may: %q", each.path, total, total-budget,
 				slices.Sorted(maps.Keys(fetched)))
 		}
 	}
+}
+
+// TestIcons finds the symbol of every icon that the sources name, and sees that a browser draws those of a page.
+func TestIcons(t *testing.T) {
+	t.Parallel()
+	symbols, named := map[string]bool{}, 0
+	for _, found := range regexp.MustCompile(`<symbol id="(\w+)"`).FindAllSubmatch(own(t, ".svg")["icons.svg"], -1) {
+		symbols[string(found[1])] = true
+	}
+	for name, source := range own(t, ".js") {
+		for _, found := range regexp.MustCompile(`(?:<\$\{Icon\} name|<\$\{\w+\}[^>]*? icon)="(\w+)"|\bicon: '(\w+)'`).FindAllSubmatch(source, -1) {
+			named++
+			if icon := string(found[1]) + string(found[2]); !symbols[icon] {
+				t.Errorf("%s names the icon %q, which icons.svg lacks", name, icon)
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("only %d icons were found: do the patterns still fit?", named)
+	}
+	p := start(t).open("/messages")
+	p.until("every icon is drawn", `(() => { const all = [...document.querySelectorAll('svg.icon')]
+			.filter((one) => one.clientWidth);
+		return all.length > 10 && all.every((one) => one.querySelector('use').getBBox().width > 0); })()`)
 }
 
 // scripts opens a page and returns the addresses of the scripts that it has fetched once it is quiet: for half a second

@@ -6,6 +6,7 @@ import { addChannels, networkBy, reloadChannels, selected, now, server, hasRole 
 import { useKeys } from '../keys.js';
 import { texts, num, clock, day, full, isToday } from '../i18n.js';
 import { Head, Empty, Loading } from '../parts/card.js';
+import { useSelection } from '../parts/selection.js';
 import { Table } from '../parts/table.js';
 import { Button, Copy } from '../parts/button.js';
 import { AsCode } from '../parts/as_code.js';
@@ -36,6 +37,7 @@ export default function Page() {
   const box = useRef();
   const [rows, moved, arrange] = useStableOrder(all, load.data?.about, box);
   const picked = useSignal(new Set());
+  const selection = useSelection(hasRole('operator') ? picked : undefined);
   const results = useSignal(new Map());
   // What is not seen any more must not be stopped by mistake. Another page of the same list keeps what was picked.
   useEffect(() => { if (picked.value.size) picked.value = new Set(); }, [status, q, label, selected.value]);
@@ -66,7 +68,7 @@ export default function Page() {
     <div class="channel-table" ref=${box}>
       ${(meta || load.error) && html`<${Table} label=${core('page.channels')} load=${load} rows=${rows} rowKey=${(row) => row.code}
         rowHref=${(row) => href(`/channels/${row.code}`)}
-      selection=${hasRole('operator') ? picked : undefined} sort=${order} onSort=${onSort}
+      selection=${selection} sort=${order} onSort=${onSort}
         columns=${columns(results, rows?.some((row) => row.labels.length), Object.values(meta?.networks || {}).filter(Boolean).length > 1)}
         empty=${empty} />`}</div>
     <${Pages} rows=${rows} meta=${meta} cursor=${cursor} about=${JSON.stringify(asked)} />

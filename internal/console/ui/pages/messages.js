@@ -4,10 +4,10 @@ import { href, matched, query, setQuery } from '../router.js';
 import { channelsLoaded, selected, formChannel, stored, toLine, masked, sandboxes } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, duration } from '../i18n.js';
-import { Head, Empty, Failed } from '../parts/card.js';
+import { Head, Failed } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button, IconButton, copyText } from '../parts/button.js';
-import { AsCode, Curl } from '../parts/as_code.js';
+import { AsCode } from '../parts/as_code.js';
 import { FilterInput, choices, leftOut, parse, toQuery } from '../parts/filter.js';
 import { Dialog } from '../parts/dialog.js';
 import { useDrawer, Drawer } from '../parts/drawer.js';
@@ -26,6 +26,7 @@ const core = texts('core');
 const ChannelHead = lazy(() => import('../parts/channel_head.js').then((module) => module.ChannelHead), 2);
 const kinds = texts('phone');
 const Detail = lazy(() => import('./messages_detail.js').then((module) => module.Detail), 6);
+const Nothing = lazy(() => import('./messages_none.js').then((module) => module.Nothing), 6);
 const SendForm = lazy(() => import('./messages_send.js').then((module) => module.SendForm), 5);
 
 const saved = stored('filters', ['status:failed', 'status:pending', 'direction:in']);
@@ -65,7 +66,7 @@ export default function Page() {
       <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${toKey} columns=${columns} drawer=${drawer} pure
         flowing
         rowHref=${(row) => href('/messages', { q, ...drawer.at(toKey(row)) })} rowClass=${(row) => row.status === 'FAILED' && 'failed-row'}
-          empty=${!feed.more && empty(q)} />
+          empty=${!feed.more && html`<${Nothing} q=${q} />`} />
     </div>
     ${feed.more && html`<div class="row end"><${Button} onClick=${feed.older}>${t(rows.length ? 'older' : 'searchOn')}<//></div>`}
     <${Drawer} drawer=${drawer} title=${t('message')}>
@@ -165,19 +166,6 @@ const columns = [
   { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`,
     wide: true },
 ];
-
-function empty(q) {
-  if (q) {
-    return html`<${Empty} icon="filter" title=${t('noMatch', { filter: html`<code>${q}</code>` })}
-      text=${/status:failed/i.test(q) ? t('goodNews') : ''}>
-      <${Button} onClick=${() => setQuery({ q: null })}>${core('clearFilter')}<//><//>`;
-  }
-  const request = { method: 'POST', path: '/api/send-message/text', headers: selected.value && { 'X-Channel': selected.value },
-    body: { contact_id: '6281234567890@c.us', message: t('hello') } };
-  return html`<${Empty} icon="messages" title=${t('none')} text=${t('noneText')}>
-    <${Curl} request=${request} base=${location.origin} />
-    <${Button} need="support" kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('sendHere')}<//><//>`;
-}
 
 const close = () => setQuery({ send: null, to: null, from: null, reply: null });
 

@@ -1,25 +1,27 @@
 // One message: its timeline, the bubble on the phone, why it failed, and its webhook deliveries.
-import { html } from '../view.js';
+import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
 import { href, setQuery } from '../router.js';
 import { channelBy } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, duration, bytes } from '../i18n.js';
-import { Facts, Note, Loading, Failed } from '../parts/card.js';
+import { Facts, Loading, Failed } from '../parts/card.js';
 import { Button, Copy, copyText } from '../parts/button.js';
 import { confirm } from '../parts/dialog.js';
 import { AsCode } from '../parts/as_code.js';
-import { Code } from '../parts/code.js';
 import { Result } from '../parts/delivery.js';
+import { lazy } from '../parts/lazy.js';
 import { Tick, eventName } from '../parts/status.js';
-import { Time, Said } from '../parts/time.js';
+import { Time } from '../parts/time.js';
 import { Who, number, phone, mask } from '../parts/who.js';
 import { toast } from '../parts/toast.js';
 import { Bubble, asBubble, excerpt, kindName, senderName } from '../parts/bubble.js';
 
 const t = texts('messages');
 const core = texts('core');
+const Why = lazy(() => import('./messages_why.js').then((module) => module.Why), 3);
+const Code = lazy(() => import('../parts/code.js').then((module) => module.Code), 8);
 
 /** What would send a message again; null where that is not known: files are not sent twice, codes never. */
 export function toRequest(m) {
@@ -57,7 +59,13 @@ export function Detail({ id, open }) {
     <section><h3>${t('timeline')}</h3><${Line} m=${m} /></section>
     <section><${Facts} rows=${facts(m)} /></section>
     <section><h3>${t('deliveries')}</h3><${Caused} m=${m} /></section>
-    <details><summary>JSON</summary><${Code} text=${mask(JSON.stringify(m, null, 2))} what="JSON" /></details>`;
+    <${Raw} m=${m} />`;
+}
+
+function Raw({ m }) {
+  const [open, setOpen] = useState(false);
+  return html`<details onToggle=${(event) => setOpen(event.target.open)} ...${Code.near}><summary>JSON</summary>
+    ${open && html`<${Code} text=${mask(JSON.stringify(m, null, 2))} what="JSON" />`}</details>`;
 }
 
 const reply = (m) => setQuery({ send: '1', to: number(m.contact_id), from: m.channel, reply: m.id });
@@ -88,15 +96,6 @@ function Actions({ m, path, open }) {
       href=${href(`/conversations/${encodeURIComponent(m.channel)}/${encodeURIComponent(m.group_id || m.contact_id)}`, { message: m.id })}>
       ${t('chat')}<//>
   </div>`;
-}
-
-function Why({ m }) {
-  const { code = 'refused', message = '', until } = m.error || {};
-  return html`<${Note} kind="bad" title=${t(`why.${code}`)}>
-    <p><${Said} text=${message} /> <code>${code}</code></p>
-    ${until && html`<p>${t('until', { time: html`<${Time} at=${until} ago />` })}</p>`}
-    <p><b>${t('remedy')}</b> ${t(`do.${code}`)} <a href="/docs" target="_blank" rel="noopener">${core('docs')}</a></p>
-  <//>`;
 }
 
 // What failed or waits is on no phone.

@@ -4,6 +4,7 @@ import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
 import { selected, now, hasRole } from '../state.js';
 import { texts, num } from '../i18n.js';
+import { useSelection } from '../parts/selection.js';
 import { Table } from '../parts/table.js';
 import { Button } from '../parts/button.js';
 import { Empty, Failed, Loading } from '../parts/card.js';
@@ -13,7 +14,8 @@ import { useHold, NewRows } from '../parts/hold.js';
 import { useHeldRows } from '../parts/held_rows.js';
 import { Badge, EventType, eventName } from '../parts/status.js';
 import { Time, Left } from '../parts/time.js';
-import { Result, isDue, toAttempts, useSoon } from '../parts/delivery.js';
+import { Result } from '../parts/delivery.js';
+import { isDue, toAttempts, useSoon } from '../parts/delivery_soon.js';
 import { lazy } from '../parts/lazy.js';
 import { toast } from '../parts/toast.js';
 import { Export } from '../parts/export.js';
@@ -52,6 +54,7 @@ export function Deliveries({ webhooks }) {
   const lookAgain = useSoon(rows?.some(isDue), load.data, reload);
   const drawer = useDrawer(rows, toKey);
   const picked = useSignal(new Set());
+  const selection = useSelection(hasRole('operator') ? picked : undefined);
   useEffect(() => { if (picked.value.size) picked.value = new Set(); }, [about]); // what is not seen must not be resent
   const done = () => { lookAgain(); return reload().then(show); };
   const at = (more) => href('/webhooks/deliveries', { webhook, since, state: state === 'all' ? undefined : state, ...more });
@@ -89,7 +92,7 @@ export function Deliveries({ webhooks }) {
       <${NewRows} n=${fresh} onShow=${show} />
       <${Table} label=${t('title')} load=${load} rows=${rows} rowKey=${toKey} drawer=${drawer} rowHref=${(row) => at(drawer.at(row.id))}
         columns=${columns}
-        selection=${hasRole('operator') ? picked : undefined}
+        selection=${selection}
         empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')}
           text=${state === 'failed' ? t(failing ? 'stillTried' : 'goodNews') : ''}><${Button} href=${href('/webhooks/deliveries')}>
           ${t('clear')}<//><//>`

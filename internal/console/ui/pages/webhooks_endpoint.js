@@ -14,7 +14,8 @@ import { EventType, eventName } from '../parts/status.js';
 import { Time, Said } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
 import { Trends } from '../parts/trends.js';
-import { Result, outcome, isDue, useSoon } from '../parts/delivery.js';
+import { Result, outcome } from '../parts/delivery.js';
+import { isDue, useSoon } from '../parts/delivery_soon.js';
 import { acts } from './webhooks_acts.js';
 
 const t = texts('webhooks');

@@ -77,11 +77,11 @@ export function Bubble({ m, own, author, named, quote, onQuote, file, status, vo
 }
 
 // What a message carries besides text is drawn by code that comes with the first message that has it. Until then it has its room.
-const heights = { voice: 36, file: 42, location: 143 };
+const heights = { voice: 36, file: 42, location: 143, poll: 42 };
 
 function Room({ m }) {
   const { width, height } = m.media || {};
-  return html`<div class="picture" style=${heights[m.type] ? { height: `${heights[m.type]}px` }
+  return html`<div class="picture" style=${heights[m.type] ? { height: `${heights[m.type] + 36 * (m.poll?.options.length || 0)}px` }
     : { aspectRatio: width && height ? `${width} / ${height}` : '4 / 3' }} />`;
 }
 
@@ -95,6 +95,7 @@ const carried = {
   location: lazy(() => import('./media_place.js').then((module) => module.Place), Room),
   contact: lazy(() => import('./media_cards.js').then((module) => module.Cards), Room),
 };
+const Poll = lazy(() => import('./media_poll.js').then((module) => module.Poll), Room);
 
 function Quote({ quote: { who, text }, onClick }) {
   const inner = text === undefined ? t('quotedGone') : html`${who && html`<b>${who}</b>`}<bdi class="clip">${text}</bdi>`;
@@ -130,20 +131,6 @@ function Preview({ preview: { url, title, description, thumbnail } }) {
     <span><b class="clip"><bdi>${mask(title || url)}</bdi></b>
       ${description && html`<span class="muted"><bdi>${mask(description)}</bdi></span>`}
     <span class="muted row nowrap"><${Icon} name="link" size=${14} />${URL.canParse(url) && new URL(url).host}</span></span></a>`;
-}
-
-function Poll({ m, vote: send }) {
-  const { title, options, multiple } = m.poll;
-  const vote = (name) => {
-    const has = m.votes.includes(name);
-    const others = multiple ? m.votes.filter((other) => other !== name) : [];
-    return send(has ? others : [...others, name]);
-  };
-  return html`<div class="poll" role="group" aria-label=${mask(title)}><b><${Body} text=${title} /></b>
-    <span class="muted">${t(multiple ? 'pollMany' : 'pollOne')}</span>
-    ${options.map(({ name, votes }) => html`<button key=${name} type="button" class="option" aria-pressed=${String(m.votes.includes(name))}
-      disabled=${!send} onClick=${() => vote(name)}><i aria-hidden="true" class=${multiple ? '' : 'round'} /><bdi class="grow">${mask(name)}
-        </bdi><span class="mono-num">${votes}</span></button>`)}</div>`;
 }
 
 /** The name of the sender of a message: a person at the console, or a token. */

@@ -57,13 +57,6 @@ export function parse(text) {
 export const leftOut = (text) => words(text).filter((word) => word.key && word.value && !fits(word))
   .map(({ start, end }) => text.slice(start, end));
 
-/** An object as a filter. */
-export function format({ text, ...rest }) {
-  const quote = (value) => (/[\s"]|^$/.test(value) ? `"${value.replaceAll('"', '')}"` : value);
-  return [...Object.entries(rest).filter(([, value]) => value).map(([key, value]) => `${key}:${quote(String(value))}`),
-    ...(text ? [quote(text)] : [])].join(' ');
-}
-
 const isDialled = (text) => /^[+0][\d\s().\/-]{6,}$/.test(text || '');
 
 /** What GET /manage/messages takes for a filter. It does not tell codes from other texts: who asks for type:otp looks through those. */

@@ -3,15 +3,14 @@ import { html } from '../view.js';
 import { bytes, texts } from '../i18n.js';
 import { Button } from './button.js';
 import { Icon } from './icon.js';
-import { toFile } from './media_file.js';
 import { mask } from './who.js';
 
 const t = texts('phone');
 
-export function Document(where) {
-  const { filename, bytes: size } = where.m.media;
+export function Document({ m, file }) {
+  const { filename, bytes: size } = m.media;
   const download = async () => {
-    const url = URL.createObjectURL(await toFile(where));
+    const url = URL.createObjectURL(await file(m));
     Object.assign(document.createElement('a'), { href: url, download: filename || 'file' }).click();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };

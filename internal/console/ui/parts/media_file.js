@@ -4,16 +4,14 @@ import { texts } from '../i18n.js';
 
 const t = texts('phone');
 
-export const toFile = ({ m, file }) => file(m);
-
 /** The address of a message's file in memory, from when wanted is true until the component goes. */
-export function useFile(where, wanted) {
+export function useFile({ m, file }, wanted) {
   const [state, set] = useState({});
   useEffect(() => {
     if (!wanted) return undefined;
     let url = '';
     let there = true;
-    toFile(where).then((blob) => {
+    file(m).then((blob) => {
       if (there) set({ url: url = URL.createObjectURL(blob) });
     }, () => there && set({ failed: true }));
     return () => { there = false; if (url) URL.revokeObjectURL(url); };

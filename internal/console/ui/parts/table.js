@@ -16,7 +16,7 @@ const spare = 12; // rows drawn above and below what is seen
  * label, rows, columns, rowKey and what to show instead of rows: load (of useLoad) and empty (a vnode).
  * rowHref(row): the address that a row opens. current: the key of the row that is open.
  * drawer: that of useDrawer, which then goes through the rows as they are shown. sort: {id, desc} to begin with.
- * selection: a signal of a Set of keys.
+ * selection: what useSelection returns, if rows can be selected.
  * pure: cells depend on nothing but their row and signals, so rows that did not change are not drawn again.
  * flowing: new rows come all the time. Each place in the list is an element of its own, so that nothing moves.
  * onSort(order): rows come sorted by sort, and this asks for another order; columns that can be sorted have sort: true.
@@ -31,7 +31,7 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
   const sorted = useMemo(() => (onSort ? rows || [] : arranged(rows || [], columns, order)), [rows, order, columns.length]);
   if (drawer) drawer.order.current = sorted.map(rowKey);
   const part = useWindow(body, sorted.length);
-  const pick = useSelection(selection, sorted, rowKey);
+  if (selection) selection.keys = sorted.map(rowKey);
 
   const at = () => sorted.findIndex((row) => rowKey(row) === cursor);
   const move = (step) => () => {
@@ -52,7 +52,7 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
     ['j', t('keys.next'), move(1)], ['k', t('keys.previous'), move(-1)], ['ArrowDown', '', inTable(move(1))],
       ['ArrowUp', '', inTable(move(-1))],
     ['Enter', rowHref ? t('keys.open') : '', inTable(open)],
-      ...(selection ? [['x', t('keys.select'), () => cursor != null && pick.toggle(cursor)]] : []),
+      ...(selection ? [['x', t('keys.select'), () => cursor != null && selection.toggle(cursor)]] : []),
   ] : []);
 
   if (load?.error && !rows) return html`<${Failed} load=${load} />`;
@@ -61,7 +61,7 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
 
   const click = (row) => (event) => {
     setCursor(rowKey(row));
-    if (event.shiftKey && selection) { pick.range(rowKey(row)); return; }
+    if (event.shiftKey && selection) { selection.range(rowKey(row)); return; }
     if (!rowHref || event.target.closest('a,button,input,label') || String(getSelection())) return;
     go(rowHref(row));
   };
@@ -78,7 +78,7 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
       <table class="table" role="table" aria-label=${label} aria-rowcount=${sorted.length + 1}>
         <thead role="rowgroup"><tr role="row" aria-rowindex="1">
           ${selection && html`<th role="columnheader" class="pick"><label><input type="checkbox" aria-label=${t('selectAll')}
-            checked=${pick.all} indeterminate=${pick.some && !pick.all} onChange=${pick.toggleAll} /></label></th>`}
+            checked=${selection.all} indeterminate=${selection.some && !selection.all} onChange=${selection.toggleAll} /></label></th>`}
           ${columns.map((column) => html`<${HeadCell} key=${column.id} column=${column} order=${order} onOrder=${setOrder} />`)}
         </tr></thead>
         <tbody role="rowgroup" ref=${body}>
@@ -90,8 +90,8 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
               aria-current=${key === current ? 'true' : undefined} class=${classes(rowHref && 'opens', rowClass?.(row))}
                 onClick=${click(row)} onFocus=${() => setCursor(key)}>
               ${selection && html`<td role="cell" class="pick" onClick=${swallow}><label>
-                <input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.value.has(key)}
-                onClick=${(event) => { if (event.shiftKey) pick.range(key); else pick.toggle(key); }} /></label></td>`}
+                <input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.has(key)}
+                onClick=${(event) => { if (event.shiftKey) selection.range(key); else selection.toggle(key); }} /></label></td>`}
               ${cells(row)}
             </tr>`;
           })}
@@ -165,33 +165,6 @@ function useWindow(body, count) {
     long, from, to, above: from * height.current, below: (count - to) * height.current,
     show(index) {
       if (index < from + spare / 2 || index >= to - spare / 2) setRange([Math.max(0, index - 40), Math.min(count, index + 40)]);
-    },
-  };
-}
-
-function useSelection(selection, sorted, rowKey) {
-  const last = useRef(null);
-  if (!selection) return {};
-  const picked = selection.value;
-  const keys = sorted.map(rowKey);
-  return {
-    some: picked.size > 0,
-    all: keys.length > 0 && keys.every((key) => picked.has(key)),
-    toggle(key) {
-      const next = new Set(selection.value); // it may have changed since it was drawn
-      if (!next.delete(key)) next.add(key);
-      last.current = key;
-      selection.value = next;
-    },
-    toggleAll() {
-      const all = keys.every((key) => picked.has(key));
-      selection.value = all ? new Set([...picked].filter((key) => !keys.includes(key))) : new Set([...picked, ...keys]);
-    },
-    range(key) {
-      const [a, b] = [keys.indexOf(last.current ?? key), keys.indexOf(key)].sort((x, y) => x - y);
-      selection.value = new Set([...picked, ...keys.slice(Math.max(0, a), b + 1)]);
-      last.current = key;
-      getSelection().removeAllRanges(); // Shift+click also marks text
     },
   };
 }

@@ -1,18 +1,15 @@
 // Find anything by a few letters, and the list of keys. What they show is fetched when they open; the input of the palette is there at
 // once, and what is typed into it before counts.
 import { html, useState, useEffect, useRef, useId } from '../view.js';
-import { paletteOpen, helpOpen, shortcuts } from '../state.js';
-import { useKeys } from '../keys.js';
+import { paletteOpen, helpOpen } from '../state.js';
 import { texts } from '../i18n.js';
-import { Button } from '../parts/button.js';
-import { Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { lazy } from '../parts/lazy.js';
 
 const t = texts('core');
 
 export const Results = lazy(() => import('./palette_results.js').then((module) => module.Results), 8);
-export const KeyList = lazy(() => import('./help.js').then((module) => module.KeyList), 8);
+export const HelpDialog = lazy(() => import('./help.js').then((module) => module.HelpDialog));
 
 export function Palette() {
   return paletteOpen.value ? html`<${Open} />` : null;
@@ -49,16 +46,4 @@ function Open() {
   </dialog>`;
 }
 
-export function Help() {
-  const close = () => { helpOpen.value = false; };
-  return html`<${Dialog} wide open=${helpOpen.value} title=${t('help')} onClose=${close} foot=${html`
-      <${Button} onClick=${() => { shortcuts.value = !shortcuts.value; }}>${shortcuts.value ? t('shortcutsOff') : t('shortcutsOn')}<//>`}>
-    <${Closing} close=${close} /><${KeyList} />
-  <//>`;
-}
-
-// The key that opened the list closes it.
-function Closing({ close }) {
-  useKeys([['?', '', close]], 'dialog');
-  return null;
-}
+export const Help = () => helpOpen.value && html`<${HelpDialog} />`;

@@ -5,7 +5,7 @@ import { server, isOffered, role, theme, setTheme, lang, setLang, languages, hel
 import { Icon } from '../parts/icon.js';
 import { IconButton } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
-import { KeyList } from './palette.js';
+import { HelpDialog } from './palette.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
@@ -33,7 +33,7 @@ export function Rail() {
       <div class="row">
         <${IconButton} icon=${themeIcons[theme.value] || 'auto'} label="${t('theme')}: ${t(`theme.${theme.value}`)}"
           onClick=${() => setTheme(nextTheme)} />
-        <${IconButton} icon="help" label="${t('help')} (?)" ...${KeyList.near} onClick=${() => { helpOpen.value = true; }} />
+        <${IconButton} icon="help" label="${t('help')} (?)" ...${HelpDialog.near} onClick=${() => { helpOpen.value = true; }} />
         <span class="muted version clip" title=${boot.version || server.value?.version}>${boot.version || server.value?.version}</span>
       </div>
     </div>
