@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -241,23 +243,22 @@ func (p *process) rss() (int64, error) {
 	return 0, fmt.Errorf("no VmRSS of process %d", p.cmd.Process.Pid)
 }
 
+// cpu is the CPU time of the process so far, from the clock that the kernel keeps for it: /proc counts in steps of 10 ms.
 func (p *process) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
+	const scheduled = 2 // what clock_getcpuclockid makes of a process
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^p.cmd.Process.Pid<<3|scheduled), &t); err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * (time.Second / 100) // ticks
+	return time.Duration(t.Nano())
 }
 
-// awaitIdle waits until the process uses no CPU, for two seconds at most.
+// awaitIdle waits until the process uses hardly any CPU, for two seconds at most.
 func (p *process) awaitIdle() {
 	for quiet, tries := 0, 0; quiet < 3 && tries < 100; tries++ {
 		before := p.cpu()
 		time.Sleep(20 * time.Millisecond)
-		if quiet++; p.cpu() > before {
+		if quiet++; p.cpu() > before+2*time.Millisecond {
 			quiet = 0
 		}
 	}
