@@ -205,8 +205,9 @@ func TestIcons(t *testing.T) {
 	for _, found := range regexp.MustCompile(`<symbol id="(\w+)"`).FindAllSubmatch(own(t, ".svg")["icons.svg"], -1) {
 		symbols[string(found[1])] = true
 	}
+	names := regexp.MustCompile(`(?:<\$\{Icon\} name|<\$\{\w+\}[^>]*? icon)="(\w+)"|\bicon: '(\w+)'`)
 	for name, source := range own(t, ".js") {
-		for _, found := range regexp.MustCompile(`(?:<\$\{Icon\} name|<\$\{\w+\}[^>]*? icon)="(\w+)"|\bicon: '(\w+)'`).FindAllSubmatch(source, -1) {
+		for _, found := range names.FindAllSubmatch(source, -1) {
 			named++
 			if icon := string(found[1]) + string(found[2]); !symbols[icon] {
 				t.Errorf("%s names the icon %q, which icons.svg lacks", name, icon)
