@@ -75,7 +75,8 @@ func (s *server) examineQuick(ctx context.Context, reported []parley.Channel, da
 	}
 	list, now := s.gateway.List(), time.Now()
 	return slices.Concat(settings, doctor.Directory(string(s.cfg.DataDir)),
-		s.cfg.examineData(ctx, s.data, list.Channels, doctor.Channels(reported, true, now), damage),
+		s.cfg.examineData(ctx, s.data, list.Channels, slices.Concat(doctor.Channels(reported, true, now),
+			doctor.Simulated(list.Simulated, len(list.Live) > 0, s.cfg.Dev)), damage),
 		doctor.WhatsApp(list.Live, s.whatsapp.clientDate(), now),
 		doctor.Restricted(list.Live, now), doctor.Accounts(list.Live, s.gateway.ExamineAccount),
 		clock, []doctor.Finding{s.examineReady(ctx), s.reach().Look()},
@@ -133,19 +134,17 @@ func (s *server) repeatSlowChecks(ctx context.Context) {
 	}
 }
 
-func isSimulated(name parley.NetworkName) bool { return name == sandbox.Info.Name }
-
-// examineData checks the database and what is in it, apart from the status of channels, which was checked. It looks for damage for a
+// examineData checks the database and what is in it, apart from the channels themselves, which were checked. It looks for damage for a
 // time; zero: not at all.
 func (c Config) examineData(
-	ctx context.Context, data *Data, channels []parley.Channel, statuses []doctor.Finding, damage time.Duration,
+	ctx context.Context, data *Data, channels []parley.Channel, checked []doctor.Finding, damage time.Duration,
 ) []doctor.Finding {
 	var findings []doctor.Finding
 	if c.Database == "" { // else examineNodes checks it
 		findings = append(findings, examineDatabase(ctx, data, damage))
 	}
 	now := time.Now()
-	findings = slices.Concat(findings, statuses, doctor.Simulated(channels, isSimulated, c.Dev))
+	findings = append(findings, checked...)
 	tokens, err := data.Store.Tokens(ctx)
 	if err != nil {
 		return append(findings, doctor.Broken(err))
@@ -192,7 +191,18 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 		return nil, dir.explain(err)
 	}
 	cfg.Dev = dir.IsDev()
-	findings := cfg.examineData(ctx, data, channels, doctor.Channels(channels, false, time.Now()), examineFor)
+	var simulated []parley.ChannelCode
+	live := false
+	for _, c := range channels {
+		switch {
+		case c.Network != sandbox.Info.Name:
+			live = true
+		case c.Settings.ArchiveOf == "":
+			simulated = append(simulated, c.Code)
+		}
+	}
+	findings := cfg.examineData(ctx, data, channels, slices.Concat(doctor.Channels(channels, false, time.Now()),
+		doctor.Simulated(simulated, live, cfg.Dev)), examineFor)
 	findings = append(findings, doctor.WhatsApp(channels, doctor.ClientDate(), time.Now())...)
 	findings = append(findings, doctor.WhatsAppReach(ctx, channels, cfg.ReachWhatsApp)...)
 	return append(findings, cfg.examineMediaOffline(ctx, data)...), nil

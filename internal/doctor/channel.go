@@ -88,22 +88,10 @@ func Accounts(channels []parley.Channel, examine func(parley.Channel) []parley.A
 }
 
 // Simulated warns of a production server that has only sandbox channels, and of sandbox channels beside real ones. The archive
-// of a channel that went live does not count: it never runs.
-func Simulated(channels []parley.Channel, isSimulated func(parley.NetworkName) bool, dev bool) []Finding {
-	const most = 5         // named; the rest is counted
-	var simulated []string // the first ones
-	count, live := 0, false
-	for i := range channels { // there may be many: none is copied
-		c := &channels[i]
-		switch {
-		case !isSimulated(c.Network):
-			live = true
-		case c.Settings.ArchiveOf == "":
-			if count++; count <= most {
-				simulated = append(simulated, string(c.Code))
-			}
-		}
-	}
+// of a channel that went live is not among them: it never runs.
+func Simulated(simulated []parley.ChannelCode, live, dev bool) []Finding {
+	const most = 5 // named; the rest is counted
+	count := len(simulated)
 	switch {
 	case count == 0, dev && !live:
 		return nil
@@ -112,7 +100,11 @@ func Simulated(channels []parley.Channel, isSimulated func(parley.NetworkName) b
 			Found:  "every channel is on the sandbox: no message reaches a real phone",
 			Remedy: "parley channel create CODE --network whatsapp"}}
 	}
-	named := strings.Join(simulated, ", ")
+	var names []string
+	for _, code := range simulated[:min(count, most)] {
+		names = append(names, string(code))
+	}
+	named := strings.Join(names, ", ")
 	if more := count - most; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}

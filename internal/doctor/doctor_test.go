@@ -181,29 +181,27 @@ func TestClientAge(t *testing.T) {
 }
 
 func TestSimulated(t *testing.T) {
-	sandbox, live := parley.Channel{Code: "ci", Network: parley.Sandbox}, parley.Channel{Code: "toko", Network: parley.WhatsApp}
-	archive := parley.Channel{Code: "toko-sandbox", Network: parley.Sandbox, Settings: parley.ChannelSettings{ArchiveOf: "toko"}}
 	for _, c := range []struct {
-		channels []parley.Channel
-		dev      bool
-		want     string
+		simulated []parley.ChannelCode
+		live, dev bool
+		want      string
 	}{
-		{nil, false, ""},
-		{[]parley.Channel{sandbox}, false, "sandbox_only"},
-		{[]parley.Channel{sandbox}, true, ""},
-		{[]parley.Channel{live, archive}, false, ""},
-		{[]parley.Channel{sandbox, live, archive}, false, "sandbox_beside_live"},
-		{[]parley.Channel{sandbox, live}, true, "sandbox_beside_live"},
+		{nil, false, false, ""},
+		{nil, true, false, ""},
+		{[]parley.ChannelCode{"ci"}, false, false, "sandbox_only"},
+		{[]parley.ChannelCode{"ci"}, false, true, ""},
+		{[]parley.ChannelCode{"ci"}, true, false, "sandbox_beside_live"},
+		{[]parley.ChannelCode{"ci", "b", "c", "d", "e", "f", "g"}, true, true, "sandbox_beside_live"},
 	} {
-		got := ""
-		for _, f := range Simulated(c.channels, func(name parley.NetworkName) bool { return name == parley.Sandbox }, c.dev) {
-			got = f.Code
-			if strings.Contains(f.Found, string(archive.Code)) || f.Code == "sandbox_beside_live" && !strings.Contains(f.Found, "ci") {
-				t.Errorf("the channels are not named: %s", f.Found)
-			}
+		got, found := "", ""
+		for _, f := range Simulated(c.simulated, c.live, c.dev) {
+			got, found = f.Code, f.Found
 		}
-		if got != c.want {
-			t.Errorf("%d channels, dev %v: %q, want %q", len(c.channels), c.dev, got, c.want)
+		if got != c.want || strings.Contains(found, " and 2 more") != (len(c.simulated) == 7) {
+			t.Errorf("%v, live %v, dev %v: %q (%s), want %q", c.simulated, c.live, c.dev, got, found, c.want)
+		}
+		if got == "sandbox_beside_live" && !strings.Contains(found, "ci") {
+			t.Errorf("the channels are not named: %s", found)
 		}
 	}
 }

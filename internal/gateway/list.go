@@ -18,9 +18,11 @@ type List struct {
 	Labels   map[string]int
 	Unwell   []parley.Channel // those that should run and do not work, by code
 	Live     []parley.Channel // those on a real network, by code
-	Observed []parley.Channel // those whose network tells what it observes, by code
-	Choices  []parley.Channel // those of [Gateway.Choices]
-	MaxAhead time.Duration    // of their clocks
+	// Simulated are the others but archives, by code.
+	Simulated []parley.ChannelCode
+	Observed  []parley.Channel // those whose network tells what it observes, by code
+	Choices   []parley.Channel // those of [Gateway.Choices]
+	MaxAhead  time.Duration    // of their clocks
 
 	version int64
 }
@@ -64,6 +66,8 @@ func (g *Gateway) List() *List {
 		}
 		if !g.isSimulated(*c) {
 			l.Live = append(l.Live, *c)
+		} else if c.Settings.ArchiveOf == "" {
+			l.Simulated = append(l.Simulated, c.Code)
 		}
 		if _, ok := g.Drivers[c.Network].(network.Witness); ok {
 			l.Observed = append(l.Observed, *c)
