@@ -207,8 +207,9 @@ func (t *Tx) updateDelivery(d *parley.Delivery, attempts int) error {
 	if err != nil {
 		return err
 	}
+	// The state is compared so that PostgreSQL doesn't read all that wait by an index of them.
 	err = t.exec(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
-		took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11 AND state = 0 AND attempts = $12`,
+		took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11 AND state < 1 AND attempts = $12`,
 		int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
 		d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, d.ID.Number(), int64(attempts))
 	if err != nil || d.Webhook == "" {

@@ -61,10 +61,7 @@ func openPostgres(o Options) (writeEngine, engine, error) {
 	write := &postgres{config: config.ConnConfig.Copy(), queue: &pgx.Batch{}}
 	maps.Copy(write.config.RuntimeParams, map[string]string{
 		"idle_in_transaction_session_timeout": fmt.Sprint(idleLimit.Milliseconds()),
-		// Each statement of the writer finds its rows by an index, and is planned once. A plan that is made while a table is
-		// small would scan it, and stay when the table has grown.
-		"enable_seqscan":  "off",
-		"plan_cache_mode": "force_generic_plan",
+		"plan_cache_mode":                     "force_generic_plan", // each of its statements is planned once
 	})
 	write.config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		write.warned = write.warned || n.SeverityUnlocalized == "WARNING"
@@ -109,6 +106,8 @@ func postgresConfig(o Options) (*pgxpool.Config, error) {
 		settings["application_name"] = "parley"
 	}
 	settings["jit"] = "off" // it costs more than any statement here takes
+	// Statements find their rows by indexes. A plan that is made while a table is small would scan it, and stay when the table has grown.
+	settings["enable_seqscan"] = "off"
 	// Of several hosts, the one that can be written. A standby shows the past, so it is not read either.
 	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	if o.Schema != "" {

@@ -36,6 +36,7 @@ func TestPostgres(t *testing.T) {
 		"a write can be tried":                      testWritable,
 		"any text can be stored":                    testAnyText,
 		"one node is alone":                         testAlone,
+		"small tables are not scanned":              testSmallTables,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, openWith(t, Options{Path: server.Schema(t), Durable: true, Migrations: postgresThings}))
@@ -244,6 +245,25 @@ func testReadEnds(t *testing.T, db *DB) {
 		t.Errorf("got %v", err)
 	}
 	names(t, db) // the connection is replaced
+}
+
+// testSmallTables: a plan that scans a table while it is small would stay when the table has grown.
+func testSmallTables(t *testing.T, db *DB) {
+	add(t, db, "one")
+	if err := db.Write(t.Context(), func(tx *Tx) error { return tx.Do("ANALYZE thing") }); err != nil {
+		t.Fatal(err)
+	}
+	explain := func(c *Conn) {
+		t.Helper()
+		lines, err := Collect(c, ScanOne[string], "EXPLAIN SELECT name FROM thing WHERE seq IN (1, 2, 3)")
+		if plan := strings.Join(lines, "\n"); err != nil || !strings.Contains(plan, "thing_pkey") {
+			t.Errorf("the table is scanned (%v): %s", err, plan)
+		}
+	}
+	explain(db.Read(t.Context()))
+	if err := db.Write(t.Context(), func(tx *Tx) error { explain(tx.Conn); return nil }); err != nil {
+		t.Error(err)
+	}
 }
 
 func testReaderCannotWrite(t *testing.T, db *DB) {
