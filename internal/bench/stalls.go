@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"parley"
 	"parley/internal/store"
 
@@ -40,6 +42,7 @@ func measureStalls(ctx context.Context, o options, t *table) error {
 			seed(ctx, data, reset, map[string]int{"6281200000001": 1000}), seedQueue(ctx, data, live), seedRows(data)); err != nil {
 			return err
 		}
+		unix.Sync() // else the first checkpoint would write what was seeded
 		p, err := startServe(ctx, o, data, "", "--message-retention", "720h")
 		if err != nil {
 			return err

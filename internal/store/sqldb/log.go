@@ -16,7 +16,8 @@ const (
 	maxLog         = 16 << 20              // bytes of log that start a checkpoint: commits wait while the disk writes it
 	autoCheckpoint = 262144                // pages of log, 1 GiB: the writer's own checkpoint, if the other one is too slow
 	sizeEvery      = 50 * time.Millisecond // how often a busy writer looks at the size of its log
-	restartEvery   = 5 * time.Second       // the pause after a restart that a reader prevented
+	restartEvery   = 5 * time.Second       // the pause after a restart that a reader prevented: writers waited for it
+	copyEvery      = time.Second / 4       // the pause after a checkpoint that a reader prevented
 	restartWaits   = 20 * time.Millisecond // for readers; writers wait meanwhile
 	restartShare   = 64                    // at most this fraction (1/n) is left to the writer
 	frameSize      = 4096 + 24             // bytes of log for each page that was written
@@ -53,8 +54,9 @@ func (c *Conn) logFrames() (frames, copied int64, err error) {
 // emptyLog makes a checkpoint and lets the writer restart the log.
 func (db *DB) emptyLog() {
 	defer db.restarting.Store(false)
-	restarted := make(chan bool, 1)
+	restarted, pause := make(chan bool, 1), min(copyEvery, db.limits.restartEvery)
 	if db.checkpoint() {
+		pause = db.limits.restartEvery
 		select {
 		case db.chores <- func() { restarted <- db.restartLog() }:
 			select {
@@ -69,7 +71,7 @@ func (db *DB) emptyLog() {
 		}
 	}
 	select {
-	case <-time.After(db.limits.restartEvery):
+	case <-time.After(pause):
 	case <-db.ending.Done():
 	}
 }
@@ -81,6 +83,7 @@ func (db *DB) checkpoint() bool {
 		return false
 	}
 	defer c.close()
+	last := int64(-1)
 	for range 8 { // each has less to do than the previous one
 		var blocked, frames, done int64
 		if err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)", nil, []any{&blocked, &frames, &done}); err != nil {
@@ -93,6 +96,10 @@ func (db *DB) checkpoint() bool {
 		if (frames-done)*restartShare <= frames {
 			return true
 		}
+		if done == last {
+			return false // a reader needs the rest
+		}
+		last = done
 	}
 	return false
 }

@@ -88,3 +88,48 @@ func TestLogOfALongReaderIsLeft(t *testing.T) {
 		t.Error("the log is not written back")
 	}
 }
+
+// TestLogAfterALongReader: what a reader held up is copied soon after it ends. A log that grew meanwhile beyond what the disk should keep
+// is cut by the writer, which callers wait for.
+func TestLogAfterALongReader(t *testing.T) {
+	const limit = 1 << 20
+	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things,
+		limits: limits{watchEvery: time.Millisecond, restartEvery: time.Hour, maxLog: limit}})
+	data := make([]byte, 64<<10)
+	write := func() {
+		t.Helper()
+		for at := 0; at < len(data); at += 1000 {
+			data[at]++ // what stays the same is not written
+		}
+		if err := db.Write(t.Context(), func(tx *Tx) error {
+			_, err := tx.Exec(`INSERT INTO thing (name, data) VALUES ('a', $1) ON CONFLICT (name) DO UPDATE SET data = excluded.data`, data)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range limit / len(data) / 2 {
+		write()
+	}
+	rows := holdReader(t, db)
+	for range 4 * limit / len(data) {
+		write()
+	}
+	for copied := int64(0); copied == 0; { // until a checkpoint has copied what the reader doesn't need
+		var err error
+		if _, copied, err = db.Read(t.Context()).logFrames(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 { // takes longer than the rest of that one
+		if db.checkpoint() {
+			t.Fatal("the log is copied while a reader needs it")
+		}
+	}
+	rows.Close()
+	for size := logSize(t, db); size > limit; size = logSize(t, db) {
+		if write(); size > 900*limit {
+			t.Fatalf("the log has %d bytes", size)
+		}
+	}
+}
