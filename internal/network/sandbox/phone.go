@@ -415,7 +415,7 @@ const NumberSentence = "number must be a phone number in digits, for example 628
 // maxCachedPhones bounds the memory of a session.
 const maxCachedPhones = 2000
 
-// phoneCache holds phones as their rows are, so that a send does not read them, which is a round trip on PostgreSQL. Only the node
+// phoneCache holds phones as their rows are, so that sends do not read them, which is a round trip on PostgreSQL. Only the node
 // that has the session changes phones. Entries are added and removed in the order of the commits.
 type phoneCache struct {
 	mu  sync.Mutex
@@ -444,6 +444,14 @@ func (c *phoneCache) add(phones []phone) {
 	for _, p := range phones {
 		c.all[p.Number] = p
 	}
+}
+
+// cached is a phone that the session knows, with cursors that may be old; nil: it does not know it.
+func (w *world) cached(number string) *phone {
+	if s := w.session.Load(); s != nil {
+		return s.phones.take(w.id.Load(), []string{number})[number]
+	}
+	return nil
 }
 
 // clearPhones empties the cache of the session, because a phone was changed or deleted.

@@ -37,7 +37,7 @@ func MessageIDFrom(random [9]byte) parley.MessageID {
 // SendAs sends a message as a phone. It is stored until the channel accepts it. A phone that is offline sends it when it is
 // online again.
 func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number string, o Outgoing) (Message, error) {
-	w, p, err := n.actor(ctx, channel, number)
+	w, p, err := n.sender(ctx, channel, number)
 	if err != nil {
 		return Message{}, err
 	}
@@ -61,7 +61,7 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		return *m, w.sendInGroup(ctx, p, m, o)
 	}
 	err = w.write(ctx, "send as phone", func(tx *sqldb.Tx) (err error) {
-		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
+		if p, err = w.sending(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
 		if o.Owner {
@@ -343,17 +343,51 @@ func (n *Network) actOn(ctx context.Context, channel parley.ChannelCode, number,
 
 func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
 	w, p, err := n.find(ctx, channel, number)
+	if err == nil {
+		err = p.checkActs()
+	}
+	return w, p, err
+}
+
+// sender is actor for a phone that only sends: it is not read if the session knows it.
+func (n *Network) sender(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
+	digits, err := parley.ParseNumber(number)
+	if err != nil {
+		return n.actor(ctx, channel, number)
+	}
+	w, err := n.world(ctx, channel)
 	if err != nil {
 		return nil, nil, err
 	}
+	if p := w.cached(digits); p != nil {
+		return w, p, p.checkActs()
+	}
+	return n.actor(ctx, channel, number)
+}
+
+// sending is phone for one that only sends.
+func (w *world) sending(tx *sqldb.Tx, number string) (*phone, error) {
+	if p := w.cached(number); p != nil {
+		return p, nil
+	}
+	p, err := w.phone(tx, number)
+	if s := w.session.Load(); s != nil && err == nil {
+		read := *p
+		tx.OnCommit(func() { s.phones.add([]phone{read}) })
+	}
+	return p, err
+}
+
+// checkActs returns an error about a phone that cannot do anything on the network.
+func (p *phone) checkActs() error {
 	if !p.contactID().CanExist() {
-		return nil, nil, parley.Errorf(parley.BadRequest, "%s", network.ErrImpossibleNumber.Failure.Message)
+		return parley.Errorf(parley.BadRequest, "%s", network.ErrImpossibleNumber.Failure.Message)
 	}
 	if !p.OnNetwork {
-		return nil, nil, parley.Errorf(parley.BadRequest,
+		return parley.Errorf(parley.BadRequest,
 			"This phone is not on the network and cannot do anything there. Set its on_network to true first.")
 	}
-	return w, p, nil
+	return nil
 }
 
 // CheckMessage returns an error about a field unless it is the id of a message in the chat with a phone.

@@ -31,6 +31,27 @@ func TestChangedPhones(t *testing.T) {
 	})
 }
 
+// TestChangedSenders: so is what is known of a phone that writes.
+func TestChangedSenders(t *testing.T) {
+	withDesk(t, func(t *testing.T, d *desk) {
+		for i, on := range []bool{true, false, true} {
+			d.patch(ayu, PhonePatch{OnNetwork: &on, Timer: &[]int{60, 0, 86_400}[i]})
+			for range 2 { // the first one reads it
+				m, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}})
+				if (err == nil) != on || err == nil && m.Timer != []int{60, 0, 86_400}[i] {
+					t.Errorf("with on_network %t, it sent with the timer %d (%v)", on, m.Timer, err)
+				}
+			}
+		}
+		must(t, d.network.Reset(t.Context(), "test"))
+		for range 2 {
+			if m, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}}); err != nil || m.Timer != 0 {
+				t.Errorf("after a reset it sent with the timer %d (%v)", m.Timer, err)
+			}
+		}
+	})
+}
+
 // TestDeletedPhones: a phone that was deleted because nothing distinguishes it exists again with its next message.
 func TestDeletedPhones(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
