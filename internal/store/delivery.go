@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 const (
@@ -114,10 +116,31 @@ func (r Reader) CountWaiting(ctx context.Context, webhook parley.WebhookID) (n i
 const isHeld = `CASE WHEN $%d = 1 AND EXISTS
 	(SELECT 1 FROM delivery WHERE state = 0 AND endpoint = $%d AND channel = $%d AND chat = $%d) THEN 1 ELSE 0 END`
 
-var addDelivery = `INSERT INTO delivery (endpoint, url, event, event_id, type, channel, chat, state, attempts, created_at, next_at,
-	tried_at, ended_at, took, code, problem, response, earlier, held)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, ` + fmt.Sprintf(isHeld, 19, 1, 6, 7) + `)
-	ON CONFLICT DO NOTHING`
+const newDelivery = `endpoint, url, event, event_id, type, channel, chat, state, attempts, created_at, next_at, tried_at, ended_at, took,
+	code, problem, response, earlier`
+
+// addDelivery adds deliveries, which are held while another one of their chat waits. The last argument is 0 for callbacks, which are never
+// held. A second delivery of an event to the same endpoint is ignored: its seq is 0. Subqueries that return a row keep PostgreSQL from
+// reading all that wait once, to look up each in it.
+var addDelivery = sqldb.Many{
+	One: `INSERT INTO delivery (` + newDelivery + `, held)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, ` + fmt.Sprintf(isHeld, 19, 1, 6, 7) + `)
+		ON CONFLICT DO NOTHING`,
+	Postgres: `WITH given AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+			$8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[],
+			$17::text[], $18::text[], $19::bigint[]) WITH ORDINALITY AS given (` + newDelivery + `, webhook, n)),
+		fresh AS MATERIALIZED (SELECT DISTINCT ON (event, endpoint) * FROM given WHERE (SELECT seq FROM delivery
+			WHERE delivery.event = given.event AND delivery.endpoint || '' = given.endpoint) IS NULL ORDER BY event, endpoint, n),
+		placed AS MATERIALIZED (SELECT *, count(*) FILTER (WHERE state = 0) OVER (PARTITION BY endpoint, channel, chat ORDER BY n
+			ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM fresh),
+		stored AS (INSERT INTO delivery (` + newDelivery + `, held) SELECT ` + newDelivery + `,
+			CASE WHEN webhook = 1 AND (before > 0 OR (SELECT seq FROM delivery WHERE delivery.state = 0 AND
+				delivery.endpoint = placed.endpoint AND delivery.channel = placed.channel AND delivery.chat = placed.chat LIMIT 1) > 0)
+				THEN 1 ELSE 0 END
+			FROM placed ORDER BY n ON CONFLICT DO NOTHING RETURNING seq, event, endpoint)
+		SELECT coalesce(seq, 0) FROM given LEFT JOIN fresh USING (n)
+			LEFT JOIN stored ON stored.event = fresh.event AND stored.endpoint = fresh.endpoint ORDER BY n`,
+}
 
 // AddDeliveries stores new deliveries of webhooks that the caller has locked, and sets their ids after the commit. A second delivery
 // of an event to the same endpoint is ignored.
@@ -128,7 +151,7 @@ func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 		if err != nil {
 			return err
 		}
-		if err := t.sql.InsertThen(&seqs[i], addDelivery, args...); err != nil {
+		if err := t.sql.ManyThen(&addDelivery, args, &seqs[i]); err != nil {
 			return err
 		}
 	}
@@ -146,7 +169,7 @@ func (t *Tx) AddCallback(_ context.Context, e *parley.Event, address string, con
 	args, err := t.deliveryArgs(&d)
 	t.ending.after = append(t.ending.after, func() error {
 		args[2], args[3] = e.Seq, string(e.ID)
-		return t.exec(addDelivery, args...)
+		return t.sql.ManyThen(&addDelivery, args, new(int64))
 	})
 	return err
 }
@@ -182,7 +205,7 @@ func (t *Tx) UpdateDeliveries(_ context.Context, results []DeliveryResult) error
 		return err
 	}
 	before := map[int64]int{} // of those that wait
-	_, err := listIn(t.Reader, `SELECT seq, attempts FROM delivery WHERE state = 0 AND seq IN `, ``, nil, seqs,
+	_, err := listIn(t.Reader, `SELECT seq, attempts FROM delivery WHERE state < 1 AND seq IN `, ``, nil, seqs,
 		func(row scanner) (seq int64, err error) {
 			var attempts int
 			err = row.Scan(&seq, &attempts)
@@ -192,14 +215,47 @@ func (t *Tx) UpdateDeliveries(_ context.Context, results []DeliveryResult) error
 	if err != nil {
 		return err
 	}
+	var finished []int64
 	for i := range results {
-		if was, waits := before[seqs[i]]; waits && was == results[i].Before {
-			if err := t.updateDelivery(&results[i].Delivery, was); err != nil {
-				return err
-			}
+		d := &results[i].Delivery
+		if was, waits := before[seqs[i]]; !waits || was != results[i].Before {
+			continue
+		}
+		if err := t.updateDelivery(d, results[i].Before); err != nil {
+			return err
+		}
+		if d.Webhook != "" && d.State != parley.DeliveryWaiting {
+			finished = append(finished, seqs[i])
 		}
 	}
-	return nil
+	next, err := listIn(t.Reader, `SELECT (SELECT seq FROM delivery AS next WHERE state = 0 AND endpoint = ended.endpoint AND
+			channel = ended.channel AND chat = ended.chat ORDER BY event LIMIT 1)
+		FROM delivery AS ended WHERE seq IN `, ``, nil, finished, func(row scanner) (seq int64, err error) {
+		var found any
+		err = row.Scan(&found)
+		seq, _ = found.(int64)
+		return seq, err
+	})
+	for some := range slices.Chunk(next, maxList) {
+		in, args := inList(1, some)
+		if err := t.exec(`UPDATE delivery SET held = 0 WHERE held = 1 AND seq IN `+in, args...); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// updateDelivery stores the outcome of an attempt. "state < 1", here and above, keeps PostgreSQL from using an index of all that wait.
+var updateDelivery = sqldb.Many{
+	One: `UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
+		took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11 AND state < 1 AND attempts = $12`,
+	Postgres: `WITH stored AS (UPDATE delivery SET state = new.state, attempts = new.attempts, next_at = new.next_at, tried_at = new.tried_at,
+			ended_at = new.ended_at, took = new.took, code = new.code, problem = new.problem, response = new.response, earlier = new.earlier
+			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[], $9::text[],
+				$10::text[], $11::bigint[], $12::bigint[]) AS new (state, attempts, next_at, tried_at, ended_at, took, code, problem, response,
+				earlier, seq, before)
+			WHERE delivery.seq = new.seq AND delivery.state < 1 AND delivery.attempts = new.before)
+		SELECT 0 FROM unnest($11::bigint[])`,
 }
 
 func (t *Tx) updateDelivery(d *parley.Delivery, attempts int) error {
@@ -207,11 +263,8 @@ func (t *Tx) updateDelivery(d *parley.Delivery, attempts int) error {
 	if err != nil {
 		return err
 	}
-	// The state is compared so that PostgreSQL doesn't read all that wait by an index of them.
-	err = t.exec(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
-		took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11 AND state < 1 AND attempts = $12`,
-		int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
-		d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, d.ID.Number(), int64(attempts))
+	err = t.sql.ManyThen(&updateDelivery, []any{int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
+		d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, d.ID.Number(), int64(attempts)}, new(int64))
 	if err != nil || d.Webhook == "" {
 		return err
 	}
@@ -220,13 +273,7 @@ func (t *Tx) updateDelivery(d *parley.Delivery, attempts int) error {
 		return err
 	}
 	t.countAttempt(channel, d)
-	if d.State == parley.DeliveryWaiting {
-		return nil
-	}
-	// Its chat has the number in its row: that of the channel may have changed meanwhile.
-	return t.exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery WHERE state = 0 AND endpoint = $1
-		AND channel = (SELECT channel FROM delivery WHERE seq = $2) AND chat = $3 ORDER BY event LIMIT 1)`,
-		string(d.Webhook), d.ID.Number(), string(d.Chat))
+	return nil
 }
 
 // moveDeliveries gives some deliveries of a number another one, and returns how many. The first of each chat is not held any

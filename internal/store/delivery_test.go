@@ -50,6 +50,27 @@ var deliveryTests = map[string]func(*env){
 		e.same("due when there is more", e.due("whk_1", start, 10), []int64{6})
 	},
 
+	"what is planned again is ignored and holds nothing": func(e *env) {
+		e.deliver(hook, ann, 1)
+		e.becomes(finished(delivery(hook, ann, 1), parley.DeliveryDone, start))
+		var again []parley.Delivery
+		for n := range int64(150) {
+			again = append(again, delivery(hook, ann, n+1))
+		}
+		again = append(again, delivery(hook, ann, 2))
+		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), again) })
+		e.same("those that were there", []any{again[0].ID.Number(), again[150].ID.Number()}, []any{int64(0), int64(0)})
+		for i := range 149 {
+			if again[i+1].ID.Number() == 0 || i > 0 && again[i+1].ID.Number() <= again[i].ID.Number() {
+				e.Fatalf("the delivery of event %d has the id %s", i+2, again[i+1].ID)
+			}
+		}
+		e.same("due", e.due("whk_1", start, 10), []int64{2})
+		_, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 1})
+		e.must(err)
+		e.same("total", total, int64(150))
+	},
+
 	"one that rests holds its chat and no other": func(e *env) {
 		e.deliver(hook, ann, 1, 2)
 		e.deliver(hook, bob, 3)

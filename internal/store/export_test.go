@@ -11,4 +11,5 @@ func OpenNarrow(ctx context.Context, path string, trace func(query string, args 
 }
 
 // OnPostgres are statements that only PostgreSQL runs.
-var OnPostgres = addMessages.Postgres + addEvents.Postgres + addMinutes.Postgres + addHours.Postgres
+var OnPostgres = addMessages.Postgres + addEvents.Postgres + addMinutes.Postgres + addHours.Postgres +
+	addDelivery.Postgres + updateDelivery.Postgres

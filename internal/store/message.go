@@ -182,7 +182,7 @@ func (e *chatEnds) now(c *sqldb.Conn) map[int64]int64 {
 
 // addMessages adds messages. On SQLite $3 is the position; 0: none. On PostgreSQL it does what AddMessage does: $1 are the channels, $2
 // the contacts, $3 the times. The seq of a message that exists is 0. All parts of a statement see the tables as they were before it.
-// LIMIT, ANY, ARRAY and a comparison with NULL keep it from reading whole tables.
+// LIMIT, ANY, ARRAY, + 0 and a comparison with NULL keep it from reading whole tables or chats.
 var addMessages = sqldb.Many{
 	Insert: `INSERT INTO message (channel, chat, position, ` + newColumns + `) VALUES `,
 	Row:    `($1, $2, nullif($3, 0), ` + newParams + `)`,
@@ -194,7 +194,7 @@ var addMessages = sqldb.Many{
 			(SELECT id FROM chat WHERE contact = given.contact AND channel = given.channel),
 			(SELECT chat FROM alias WHERE contact = given.contact AND channel = given.channel)) LIMIT 1) c ON true),
 	known AS MATERIALIZED (SELECT * FROM found WHERE nth = 1 AND (SELECT seq FROM message
-		WHERE message.id = found.name AND message.chat = found.id AND message.from_me = found.from_me) IS NULL),
+		WHERE message.id = found.name AND message.chat + 0 = found.id AND message.from_me = found.from_me) IS NULL),
 	made AS (INSERT INTO chat (channel, contact, last_at)
 		SELECT channel, spelling, max(at) FROM known WHERE id IS NULL GROUP BY channel, spelling RETURNING id, channel, contact),
 	old AS MATERIALIZED (SELECT id, max(at) AS at, min(last_at) AS last_at,

@@ -32,6 +32,9 @@ var onlyOn = map[string][]string{
 		"INSERT INTO counter_minute (channel, minute, what, webhook, n) VALUES ($1, $2, $3, $4, $5)",
 		"INSERT INTO counter_hour (channel, hour, what, webhook, n) VALUES ($1, $2, $3, $4, $5)",
 		") VALUES ($1, $2, $3, $4, nullif($5, 0), $6, $7, $8, nullif($9, x''))",
+		", held) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,",
+		"UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5, " +
+			"took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11 AND state < 1 AND attempts = $12",
 	},
 	"postgres": {
 		`FOR UPDATE`, `ORDER BY id FOR UPDATE`,
@@ -106,7 +109,8 @@ var walks = []struct {
 	{"event", "ORDER BY event.seq DESC LIMIT", limited, ""},
 
 	// Deliveries.
-	{"delivery", "AND chat = $3 ORDER BY event LIMIT 1", limited, ""},
+	{"delivery", "AND chat = ended.chat ORDER BY event LIMIT 1", limited, ""},
+	{"delivery", "AND delivery.chat = placed.chat LIMIT 1", limited, "postgres"},
 	{"delivery", "SELECT 1 FROM delivery AS earlier", "it ends at the first", ""},
 	{"delivery", "SELECT seq, endpoint FROM delivery WHERE channel = $1 ORDER BY seq LIMIT $2", limited, ""},
 	{"delivery", "min(next_at), max(event)", "callbacks that wait, and came since the last look", ""},

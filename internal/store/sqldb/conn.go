@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -85,7 +86,7 @@ func (c *Conn) DoOr(otherwise error, query string, args ...any) error {
 func (c *Conn) ManyThen(m *Many, args []any, into ...any) error {
 	query := m.Postgres
 	if !c.IsPostgres() {
-		query = m.Insert + m.Row + m.Then
+		query = cmp.Or(m.One, m.Insert+m.Row+m.Then)
 	}
 	if err := c.begun(query, args); err != nil {
 		return err

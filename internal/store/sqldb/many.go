@@ -14,9 +14,11 @@ type Many struct {
 	// SQLite runs Insert with Row for each row, whose parameters are the arguments, and then Then. Without RETURNING in it, the only
 	// result is the key of the row.
 	Insert, Row, Then string
+	// One is what SQLite runs for each row at once; empty: rows wait. What is not an INSERT gives no result there.
+	One string
 }
 
-// maxMany is how many rows one statement of SQLite adds. More gained nothing.
+// maxMany is how many rows one statement adds. More gained nothing on SQLite, and PostgreSQL, which expects ten, compares each with each.
 const maxMany = 64
 
 // waitingRows are the rows of a [Many] that wait on SQLite.
@@ -37,6 +39,13 @@ type manyKey struct {
 }
 
 func (c *connection) manyThen(m *Many, args, into []any) error {
+	if m.One != "" {
+		key, err := c.insert(m.One, args)
+		if len(into) > 0 {
+			*into[0].(*int64) = key
+		}
+		return err
+	}
 	w := &c.waiting
 	if w.of != m || len(w.into) == maxMany {
 		if err := c.flush(); err != nil {

@@ -67,7 +67,8 @@ func (p *postgres) manyThen(of *Many, args, into []any) error {
 		return err
 	}
 	m := p.many
-	if waiting := p.queue.QueuedQueries; m == nil || m.of != of || len(waiting) == 0 || waiting[len(waiting)-1] != m.queued {
+	waiting := p.queue.QueuedQueries
+	if m == nil || m.of != of || len(m.into) == maxMany || len(waiting) == 0 || waiting[len(waiting)-1] != m.queued {
 		m = &many{of: of, queued: p.enqueue(of.Postgres, make([]any, len(values))...)}
 		m.queued.Query(func(rows pgx.Rows) error { return m.scan(rows) })
 		p.many = m
