@@ -21,13 +21,18 @@ func measureFollowing(ctx context.Context, o options, t *table) error {
 			}
 			at := &process{cmd: owner.cmd, addr: owner.addr, admin: c.all[0].admin, token: c.token}
 			var rates [2][]float64
-			for round := range 4 {
+			for round := range 4 { // the first one is the warm-up
+				if round == 1 {
+					if err := analyze(c.server); err != nil {
+						return err
+					}
+				}
 				for i, p := range []*process{file, at} {
 					rate, err := followOnce(ctx, o, p)
 					if err != nil {
 						return err
 					}
-					if round > 0 { // the first one is the warm-up
+					if round > 0 {
 						rates[i] = append(rates[i], rate)
 					}
 				}
