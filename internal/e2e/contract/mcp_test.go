@@ -132,6 +132,9 @@ func TestMCPSeesEverything(t *testing.T) {
 				t.Fatalf("the chat is %+v", chat.Messages)
 			}
 			r, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: image.URI})
+			for err != nil && strings.Contains(err.Error(), "still downloading") {
+				r, err = s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: image.URI})
+			}
 			if err != nil || len(r.Contents) != 1 || r.Contents[0].MIMEType != "image/png" || len(r.Contents[0].Blob) == 0 {
 				t.Errorf("%s is %+v, %v", image.URI, r, err)
 			}
