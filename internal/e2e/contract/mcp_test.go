@@ -131,10 +131,12 @@ func TestMCPSeesEverything(t *testing.T) {
 			if place == nil || place.Title != "Monas" || image == nil || image.Type != "image/png" || poll == nil || len(poll.Options) != 2 {
 				t.Fatalf("the chat is %+v", chat.Messages)
 			}
-			r, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: image.URI})
-			for err != nil && strings.Contains(err.Error(), "still downloading") {
+			var r *mcp.ReadResourceResult
+			var err error
+			e.Eventually("the file is there", func() bool {
 				r, err = s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: image.URI})
-			}
+				return err == nil || !strings.Contains(err.Error(), "still downloading")
+			})
 			if err != nil || len(r.Contents) != 1 || r.Contents[0].MIMEType != "image/png" || len(r.Contents[0].Blob) == 0 {
 				t.Errorf("%s is %+v, %v", image.URI, r, err)
 			}
