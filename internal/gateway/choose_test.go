@@ -96,6 +96,30 @@ func TestChoicesOnAnotherNode(t *testing.T) {
 	})
 }
 
+// TestChannelMovesDuringRefresh: a channel whose shard moves away while the channels are read is known nevertheless. Who created it at that
+// moment was told that it does not exist.
+func TestChannelMovesDuringRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for owned := range 4 {
+			g := b.unstarted(&ownsFor{owned})
+			if err := g.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := g.Channel("demo"); !ok {
+				t.Errorf("the channel is unknown if it moves after %d questions", owned)
+			}
+		}
+	})
+}
+
+// ownsFor is a node that serves every channel until it was asked so often.
+type ownsFor struct{ asked int }
+
+func (o *ownsFor) Owns(string) bool { o.asked--; return o.asked >= 0 }
+func (*ownsFor) Leads() bool        { return false }
+func (*ownsFor) MaySend() bool      { return true }
+
 // unstarted is another gateway on the same store.
 func (b *bench) unstarted(c gateway.Cluster) *gateway.Gateway {
 	config := b.config

@@ -200,7 +200,8 @@ func (g *Gateway) refresh(ctx context.Context, only ...parley.ChannelCode) error
 	err = errors.Join(err, g.leaveNetworks(ctx))
 	for _, c := range channels {
 		if !g.owns(c) {
-			continue // Release closes an account that moved to another node
+			g.noteOther(c) // it may have moved just now
+			continue       // Release closes an account that moved to another node
 		}
 		if a := g.updateAccount(c, pending[c.Code] > 0); a != nil && !g.config.Offline && g.CheckNetwork(c.Code) == nil && !a.inSync() {
 			changes = append(changes, func() error { a.sync(ctx); return nil })
@@ -247,6 +248,15 @@ func (g *Gateway) updateOthers(channels []parley.Channel, only []parley.ChannelC
 		if !g.owns(c) {
 			g.others[c.Code] = c
 		}
+	}
+}
+
+// noteOther notes the channel of another node, unless it has an account here, whose release notes it.
+func (g *Gateway) noteOther(c parley.Channel) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.accounts[c.Code] == nil {
+		g.others[c.Code] = c
 	}
 }
 
