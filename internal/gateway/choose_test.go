@@ -97,7 +97,7 @@ func TestChoicesOnAnotherNode(t *testing.T) {
 }
 
 // TestChannelMovesDuringRefresh: a channel whose shard moves away while the channels are read is known nevertheless. Who created it at that
-// moment was told that it does not exist.
+// moment got an error.
 func TestChannelMovesDuringRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
