@@ -191,16 +191,7 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 		return nil, dir.explain(err)
 	}
 	cfg.Dev = dir.IsDev()
-	var simulated []parley.ChannelCode
-	live := false
-	for _, c := range channels {
-		switch {
-		case c.Network != sandbox.Info.Name:
-			live = true
-		case c.Settings.ArchiveOf == "":
-			simulated = append(simulated, c.Code)
-		}
-	}
+	simulated, live := doctor.Sandboxes(channels, func(name parley.NetworkName) bool { return name == sandbox.Info.Name })
 	findings := cfg.examineData(ctx, data, channels, slices.Concat(doctor.Channels(channels, false, time.Now()),
 		doctor.Simulated(simulated, live, cfg.Dev)), examineFor)
 	findings = append(findings, doctor.WhatsApp(channels, doctor.ClientDate(), time.Now())...)

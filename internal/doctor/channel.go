@@ -87,6 +87,19 @@ func Accounts(channels []parley.Channel, examine func(parley.Channel) []parley.A
 	return findings
 }
 
+// Sandboxes lists the channels on a simulated network, without the archives of channels that went live, and whether others exist.
+func Sandboxes(channels []parley.Channel, isSimulated func(parley.NetworkName) bool) (simulated []parley.ChannelCode, live bool) {
+	for _, c := range channels {
+		switch {
+		case !isSimulated(c.Network):
+			live = true
+		case c.Settings.ArchiveOf == "":
+			simulated = append(simulated, c.Code)
+		}
+	}
+	return simulated, live
+}
+
 // Simulated warns of a production server that has only sandbox channels, and of sandbox channels beside real ones. The archive
 // of a channel that went live is not among them: it never runs.
 func Simulated(simulated []parley.ChannelCode, live, dev bool) []Finding {

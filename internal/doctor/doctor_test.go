@@ -180,6 +180,26 @@ func TestClientAge(t *testing.T) {
 	}
 }
 
+func TestSandboxes(t *testing.T) {
+	sandbox, live := parley.Channel{Code: "ci", Network: parley.Sandbox}, parley.Channel{Code: "toko", Network: parley.WhatsApp}
+	archive := parley.Channel{Code: "toko-sandbox", Network: parley.Sandbox, Settings: parley.ChannelSettings{ArchiveOf: "toko"}}
+	for _, c := range []struct {
+		channels []parley.Channel
+		codes    []parley.ChannelCode
+		live     bool
+	}{
+		{nil, nil, false},
+		{[]parley.Channel{sandbox}, []parley.ChannelCode{"ci"}, false},
+		{[]parley.Channel{live, archive}, nil, true},
+		{[]parley.Channel{sandbox, live, archive}, []parley.ChannelCode{"ci"}, true},
+	} {
+		codes, live := Sandboxes(c.channels, func(name parley.NetworkName) bool { return name == parley.Sandbox })
+		if !slices.Equal(codes, c.codes) || live != c.live {
+			t.Errorf("of %v: %v, live %v", c.channels, codes, live)
+		}
+	}
+}
+
 func TestSimulated(t *testing.T) {
 	for _, c := range []struct {
 		simulated []parley.ChannelCode

@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -145,4 +147,24 @@ func (b *bench) wantChoices(want ...parley.ChannelCode) {
 			b.t.Errorf("choice %s, want %s", c.Code, want[i])
 		}
 	}
+}
+
+// TestListOfSandboxes: the list has the channels on a simulated network, without the archives of those that went live.
+func TestListOfSandboxes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.tx(func(tx *store.Tx) error {
+			archive := parley.Channel{Code: "toko-sandbox", Network: parley.Sandbox, Settings: parley.ChannelSettings{ArchiveOf: "toko"}}
+			return errors.Join(tx.AddChannel(t.Context(), parley.Channel{Code: "toko", Network: parley.WhatsApp}),
+				tx.AddChannel(t.Context(), archive))
+		})
+		g := b.unstarted(nil)
+		if err := g.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		list := g.List()
+		if !slices.Equal(list.Simulated, []parley.ChannelCode{"demo"}) || len(list.Live) != 1 || len(list.Channels) != 3 {
+			t.Errorf("simulated %v, live %v, of %d", list.Simulated, list.Live, len(list.Channels))
+		}
+	})
 }

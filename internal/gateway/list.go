@@ -18,7 +18,7 @@ type List struct {
 	Labels   map[string]int
 	Unwell   []parley.Channel // those that should run and do not work, by code
 	Live     []parley.Channel // those on a real network, by code
-	// Simulated are the others but archives, by code.
+	// Simulated are those on a simulated network, without archives, by code.
 	Simulated []parley.ChannelCode
 	Observed  []parley.Channel // those whose network tells what it observes, by code
 	Choices   []parley.Channel // those of [Gateway.Choices]

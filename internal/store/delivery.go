@@ -236,13 +236,16 @@ func (t *Tx) UpdateDeliveries(_ context.Context, results []DeliveryResult) error
 		seq, _ = found.(int64)
 		return seq, err
 	})
+	if err != nil {
+		return err
+	}
 	for some := range slices.Chunk(next, maxList) {
 		in, args := inList(1, some)
 		if err := t.exec(`UPDATE delivery SET held = 0 WHERE held = 1 AND seq IN `+in, args...); err != nil {
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // updateDelivery stores the outcome of an attempt. "state < 1", here and above, keeps PostgreSQL from using an index of all that wait.

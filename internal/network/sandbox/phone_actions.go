@@ -351,16 +351,12 @@ func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number 
 
 // sender is actor for a phone that only sends: it is not read if the session knows it.
 func (n *Network) sender(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
-	digits, err := parley.ParseNumber(number)
-	if err != nil {
-		return n.actor(ctx, channel, number)
-	}
-	w, err := n.world(ctx, channel)
-	if err != nil {
-		return nil, nil, err
-	}
-	if p := w.cached(digits); p != nil {
-		return w, p, p.checkActs()
+	if digits, err := parley.ParseNumber(number); err == nil {
+		if w := n.inMemory(channel); w != nil {
+			if p := w.cached(digits); p != nil {
+				return w, p, p.checkActs()
+			}
+		}
 	}
 	return n.actor(ctx, channel, number)
 }

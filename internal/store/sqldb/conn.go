@@ -114,14 +114,6 @@ func (c *Conn) Insert(query string, args ...any) (key int64, err error) {
 	return key, c.classed(err)
 }
 
-// InsertThen is Insert for a key that matters after the commit only. On PostgreSQL it is sent together with the next statement.
-func (c *Conn) InsertThen(key *int64, query string, args ...any) error {
-	if err := c.begun(query, args); err != nil {
-		return err
-	}
-	return c.classed(c.write.insertThen(key, query, args))
-}
-
 // IsPostgres reports whether the database is PostgreSQL.
 func (c *Conn) IsPostgres() bool { return c.engine.isPostgres() }
 
@@ -153,7 +145,7 @@ func (c *Conn) control(statement string) error {
 	return c.unlessBroken(func() error { return c.write.control(statement) })
 }
 
-// Flush sends the statements of Do, DoOr, InsertThen and ManyThen that wait, and returns their error.
+// Flush sends the statements of Do, DoOr and ManyThen that wait, and returns their error.
 func (c *Conn) Flush() error { return c.unlessBroken(c.write.flush) }
 
 func (c *Conn) unlessBroken(do func() error) error {

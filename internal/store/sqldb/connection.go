@@ -128,11 +128,6 @@ func (c *connection) insert(query string, args []any) (key int64, err error) {
 	return key, err
 }
 
-func (c *connection) insertThen(key *int64, query string, args []any) (err error) {
-	*key, err = c.insert(query, args)
-	return err
-}
-
 func (c *connection) do(query string, args []any) error {
 	_, err := c.exec(query, args)
 	return err

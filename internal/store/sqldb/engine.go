@@ -26,12 +26,11 @@ type rows interface {
 	close() error
 }
 
-// writeEngine is what else the writer needs. Statements of do, doOr, insertThen and manyThen may wait for the next one or for flush,
+// writeEngine is what else the writer needs. Statements of do, doOr and manyThen may wait for the next one or for flush,
 // and their errors with them.
 type writeEngine interface {
 	engine
 	insert(query string, args []any) (key int64, err error)
-	insertThen(key *int64, query string, args []any) error
 	do(query string, args []any) error
 	doOr(otherwise error, query string, args []any) error
 	manyThen(m *Many, args, into []any) error

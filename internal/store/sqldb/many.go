@@ -14,11 +14,12 @@ type Many struct {
 	// SQLite runs Insert with Row for each row, whose parameters are the arguments, and then Then. Without RETURNING in it, the only
 	// result is the key of the row.
 	Insert, Row, Then string
-	// One is what SQLite runs for each row at once; empty: rows wait. What is not an INSERT gives no result there.
+	// One is what SQLite runs for each row at once; empty: rows wait. The only result is the key of an inserted row.
 	One string
 }
 
-// maxMany is how many rows one statement adds. More gained nothing on SQLite, and PostgreSQL, which expects ten, compares each with each.
+// maxMany is how many rows one statement adds. More gained nothing on SQLite. PostgreSQL expects ten rows of an array, and may plan to
+// compare each of them with each.
 const maxMany = 64
 
 // waitingRows are the rows of a [Many] that wait on SQLite.

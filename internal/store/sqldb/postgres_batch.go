@@ -35,24 +35,6 @@ func (p *postgres) doOr(otherwise error, query string, args []any) error {
 	return err
 }
 
-// insertThen is insert whose key is known at the commit.
-func (p *postgres) insertThen(key *int64, query string, args []any) error {
-	values, err := arguments(args)
-	if err == nil {
-		query, err = p.returning(query)
-	}
-	if err == nil {
-		p.enqueue(query, values...).QueryRow(func(row pgx.Row) error {
-			err := row.Scan(key)
-			if errors.Is(err, pgx.ErrNoRows) {
-				*key, err = 0, nil
-			}
-			return err
-		})
-	}
-	return err
-}
-
 // many is a statement for several calls of manyThen. It is the last one in the queue.
 type many struct {
 	of     *Many
