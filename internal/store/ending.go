@@ -184,7 +184,7 @@ const (
 
 var addEvents = sqldb.Many{
 	Insert: `INSERT INTO event (` + eventColumns + `) VALUES `,
-	Row:    `($1, $2, $3, $4, nullif($5, 0), $6, $7, $8, nullif($9, x''))`,
+	Row:    `($1, $2, $3, $4, CASE WHEN $5 <> 0 THEN $5 END, $6, $7, $8, CASE WHEN $9 <> x'' THEN $9 END)`,
 	Postgres: `INSERT INTO event (` + eventColumns + `)
 		SELECT channel, type, at, received_at, nullif(message, 0), status, contact, data, nullif(encrypted, '')
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[],

@@ -10,6 +10,9 @@ func OpenNarrow(ctx context.Context, path string, trace func(query string, args 
 	return open(ctx, o)
 }
 
+// OfSends are the statements of sends on SQLite that add several rows to several pages.
+var OfSends = []string{addMessages.Text(3), addEvents.Text(3)}
+
 // OnPostgres are statements that only PostgreSQL runs.
 var OnPostgres = addMessages.Postgres + addEvents.Postgres + addMinutes.Postgres + addHours.Postgres +
 	addDelivery.Postgres + updateDelivery.Postgres

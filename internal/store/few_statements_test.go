@@ -10,7 +10,25 @@ import (
 	"parley"
 	"parley/internal/otp/rule"
 	"parley/internal/store"
+	"parley/internal/store/storetest"
 )
+
+// TestStatementsCopyNoPages: SQLite could undo a statement of several rows alone, and copies every page for that which it changes. Those
+// of sends let it off: it was a tenth of their time.
+func TestStatementsCopyNoPages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "parley.db")
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range store.OfSends {
+		if step := storetest.CopiesPages(t, path, statement); step != "" {
+			t.Errorf("SQLite copies pages because of a %s: %s", step, statement)
+		}
+	}
+	if storetest.CopiesPages(t, path, `INSERT INTO message (chat, position) VALUES (1, nullif(1, 0)), (1, 2)`) == "" {
+		t.Error("a function is not found")
+	}
+}
 
 // TestFewStatements: what happens to many messages, codes or deliveries at once takes a few statements, each of which is a round trip to
 // PostgreSQL. Rows that are inserted share one there.

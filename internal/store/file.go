@@ -85,11 +85,7 @@ func (r Reader) NamedFiles(ctx context.Context, keys []string) ([]string, error)
 }
 
 func (r Reader) namedFiles(keys []string) ([]string, error) {
-	key := `json_extract(data, '$.media.key')`
-	if r.conn.IsPostgres() {
-		key = `(data::json #>> '{media,key}')`
-	}
-	messages, err := listIn(r, `SELECT `+key+` FROM message WHERE `+key+` IN `, ``, nil, keys, sqldb.ScanOne[string])
+	messages, err := listIn(r, `SELECT file FROM message WHERE file IN `, ``, nil, keys, sqldb.ScanOne[string])
 	if err != nil {
 		return nil, err
 	}

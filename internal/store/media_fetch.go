@@ -90,9 +90,9 @@ func (t *Tx) FinishMediaFetch(ctx context.Context, seq int64, media parley.Media
 	}
 	media.FetchAt = time.Time{}
 	m.Content = parley.WithMedia(m.Content, media)
-	data, err := parley.EncodeContent(m.Content)
+	data, file, err := encodeContent(m.Content)
 	if err != nil {
-		return m, fmt.Errorf("encode message: %w", err)
+		return m, err
 	}
-	return m, t.change(`UPDATE message SET data = $1 WHERE seq = $2`, nullableText(data), seq)
+	return m, t.change(`UPDATE message SET data = $1, file = $2 WHERE seq = $3`, nullableText(data), nullableText(file), seq)
 }

@@ -157,6 +157,18 @@ var mediaFetchTests = map[string]func(*env){
 		want.Content = parley.Image{Caption: "caption", Media: file}
 		e.same("finished", finished, want)
 		e.same("stored", e.message(arrives), want)
+		named := func() []string {
+			keys, err := e.store.NamedFiles(e.Context(), []string{"kA1"})
+			e.must(err)
+			return keys
+		}
+		e.same("named", named(), []string{"kA1"})
+		e.tx(func(tx *store.Tx) error {
+			edited := want
+			edited.Content, edited.EditedAt = parley.Image{Media: file, Caption: "edited"}, next
+			return tx.EditMessage(e.Context(), &edited)
+		})
+		e.same("named by the edited message", named(), []string{"kA1"})
 		e.same("failed", e.mediaStatus(fails), parley.MediaFailed)
 		e.same("due", e.dueFiles(next), []int64(nil))
 		for _, change := range []func(*store.Tx) error{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -185,7 +184,7 @@ func (e *chatEnds) now(c *sqldb.Conn) map[int64]int64 {
 // LIMIT, ANY, ARRAY, + 0 and a comparison with NULL keep it from reading whole tables or chats.
 var addMessages = sqldb.Many{
 	Insert: `INSERT INTO message (channel, chat, position, ` + newColumns + `) VALUES `,
-	Row:    `($1, $2, nullif($3, 0), ` + newParams + `)`,
+	Row:    `($1, $2, CASE WHEN $3 <> 0 THEN $3 END, ` + newParams + `)`,
 	Postgres: `WITH given AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], ` + newArrays + `)
 		WITH ORDINALITY AS given (channel, contact, at, ` + newColumns + `, n)),
 	found AS MATERIALIZED (SELECT n, channel, given.contact AS spelling, at, c.id, c.contact, c.last_at, given.id AS name, from_me,
@@ -224,7 +223,7 @@ func (t *Tx) messageArgs(channel int64, m *parley.Message, text bool) ([]any, er
 		return nil, err
 	}
 	if !text {
-		row.body, row.data = "", nil
+		row.body, row.data, row.file = "", nil, nil
 	}
 	if row.secret {
 		t.ending.add(channel, CountCodes, "", 1)
@@ -272,7 +271,7 @@ func (t *Tx) erase(seqs ...int64) error {
 		in, args := inList(1, some)
 		if err := t.execAll([]string{
 			`DELETE FROM media_fetch WHERE seq IN ` + in,
-			`UPDATE message SET body = '', data = NULL WHERE seq IN ` + in,
+			`UPDATE message SET body = '', data = NULL, file = NULL WHERE seq IN ` + in,
 		}, args...); err != nil {
 			return err
 		}
@@ -282,12 +281,12 @@ func (t *Tx) erase(seqs ...int64) error {
 
 // EditMessage stores the content of a message and when it was edited.
 func (t *Tx) EditMessage(_ context.Context, m *parley.Message) error {
-	data, err := parley.EncodeContent(m.Content)
+	data, file, err := encodeContent(m.Content)
 	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
+		return err
 	}
-	return t.change(`UPDATE message SET body = $1, data = $2, edited_at = $3 WHERE seq = $4`,
-		m.Content.Text(), nullableText(data), millis(m.EditedAt), m.Seq)
+	return t.change(`UPDATE message SET body = $1, data = $2, file = $3, edited_at = $4 WHERE seq = $5`,
+		m.Content.Text(), nullableText(data), nullableText(file), millis(m.EditedAt), m.Seq)
 }
 
 // SetSentAs stores what the network gets in place of a text.
@@ -298,9 +297,9 @@ func (t *Tx) SetSentAs(ctx context.Context, channel parley.ChannelCode, ref parl
 		return err
 	}
 	text.SentAs = as
-	data, err := parley.EncodeContent(text)
+	data, _, err := encodeContent(text)
 	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
+		return err
 	}
 	return t.change(`UPDATE message SET data = $1 WHERE seq = $2`, nullableText(data), m.Seq)
 }

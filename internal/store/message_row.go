@@ -14,7 +14,7 @@ type messageRow struct {
 	kind, body, code, failure                                       string
 	secret                                                          bool
 	updated, created, received, next, expires, until, edited, fetch int64
-	data, token                                                     []byte // empty: NULL
+	data, file, token                                               []byte // empty: NULL
 }
 
 // messageTable lists the columns of messages, once for every statement that reads or adds some. Each names the variable of its value.
@@ -50,6 +50,7 @@ var messageTable = []struct {
 	{"message.data", "text", func(r *messageRow) any { return &r.data }},
 	{"message.author", "text", func(r *messageRow) any { return &r.Author }},
 	{"message.edited_at", "", func(r *messageRow) any { return &r.edited }},
+	{"message.file", "text", func(r *messageRow) any { return &r.file }},
 	{"message.copies", "", func(r *messageRow) any { return &r.Copies }},
 	{"message.token", "text", func(r *messageRow) any { return &r.token }},
 	{"coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)", "", func(r *messageRow) any { return &r.fetch }},
@@ -72,17 +73,28 @@ var messageColumns, newColumns, newParams, newArrays = func() (string, string, s
 
 // newMessageRow is a message to store.
 func newMessageRow(m *parley.Message) (*messageRow, error) {
-	data, err := parley.EncodeContent(m.Content)
+	data, file, err := encodeContent(m.Content)
 	if err != nil {
-		return nil, fmt.Errorf("encode message: %w", err)
+		return nil, err
 	}
-	r := &messageRow{Message: m, kind: string(m.Content.Kind()), body: m.Content.Text(), data: data, token: []byte(m.Token),
+	r := &messageRow{Message: m, kind: string(m.Content.Kind()), body: m.Content.Text(), data: data, file: file, token: []byte(m.Token),
 		updated: millis(m.UpdatedAt), created: millis(m.CreatedAt), received: millis(m.ReceivedAt), expires: millis(m.ExpiresAt)}
 	_, r.secret = m.Content.(parley.Secret)
 	if r.updated == 0 {
 		r.updated = r.created
 	}
 	return r, nil
+}
+
+// encodeContent returns what the columns data and file have of a content; empty: NULL.
+func encodeContent(c parley.Content) (data, file []byte, err error) {
+	if data, err = parley.EncodeContent(c); err != nil {
+		return nil, nil, fmt.Errorf("encode message: %w", err)
+	}
+	if media := parley.MediaIn(c); media != nil {
+		file = []byte(media.Key)
+	}
+	return data, file, nil
 }
 
 // appendNew appends the values of newColumns to arguments.

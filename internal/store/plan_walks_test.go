@@ -175,7 +175,6 @@ var walks = []struct {
 	{"channel", "SELECT min(seq) FROM media_fetch", "the channels of many files that wait for their fetch", "postgres"},
 	{"", "FROM otp_alarm CROSS JOIN channel", "an alarm is rare, and shown on the overview", ""},
 	{"message", "max(seq)", anEnd, "postgres"},
-	{"message", "(data::json #>> '{media,key}') IN", "an index has the keys of files", "postgres"},
 	{"event", "max(seq)", anEnd, "postgres"},
 
 	{"otp_link", "contact IN ($4) AND status = 0", "it may take either index of the open links of a channel", "postgres"},

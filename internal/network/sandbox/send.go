@@ -242,6 +242,7 @@ const (
 )
 
 // deliverMany adds messages, or counts another copy of those that are known, and returns whether each is new. A message is in it once.
+// SQLite would copy pages for it if copies could not be NULL.
 var deliverMany = sqldb.Many{
 	Insert: `INSERT INTO messages (` + messageInserted + `) VALUES `,
 	Row:    `($1, $2, $3, $4, $5, $6, CAST($7 AS BLOB), $8, $9, $10, $11, $12)`,

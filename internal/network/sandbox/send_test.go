@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store/storetest"
 )
 
 // expectBodies compares what a phone shows, each with its copies if there are several.
@@ -276,4 +278,17 @@ func TestBurstThatCannotBeWritten(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStatementCopiesNoPages: see the test with that name of package store.
+func TestStatementCopiesNoPages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sandbox.db")
+	n, err := openWith(t.Context(), path, nil, slog.New(slog.DiscardHandler), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if step := storetest.CopiesPages(t, path, deliverMany.Text(3)); step != "" {
+		t.Errorf("SQLite copies pages because of a %s", step)
+	}
 }

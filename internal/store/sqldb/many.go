@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"math/bits"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -12,7 +13,8 @@ type Many struct {
 	// Postgres gets an array for each argument and returns a row for each element, in their order.
 	Postgres string
 	// SQLite runs Insert with Row for each row, whose parameters are the arguments, and then Then. Without RETURNING in it, the only
-	// result is the key of the row.
+	// result is the key of the row. A function in it, also in an index of the table, or an update of a column that must not be NULL
+	// makes SQLite copy every page that it changes: see storetest.CopiesPages.
 	Insert, Row, Then string
 	// One is what SQLite runs for each row at once; empty: rows wait. The only result is the key of an inserted row.
 	One string
@@ -91,7 +93,7 @@ func (c *connection) drop() {
 func (c *connection) addRows(m *Many, args []any, into [][]any) error {
 	query, ok := c.many[manyKey{m, len(into)}]
 	if !ok {
-		query = m.text(len(args)/len(into), len(into))
+		query = m.Text(len(into))
 		c.many[manyKey{m, len(into)}] = query
 	}
 	stmt, err := c.bound(query, args)
@@ -125,25 +127,26 @@ func (c *connection) addRows(m *Many, args []any, into [][]any) error {
 	return nil
 }
 
-// text is the statement for a number of rows. OR FAIL keeps SQLite from copying every page that it changes, so that it could undo the
+// Text is what SQLite runs for a number of rows. OR FAIL keeps SQLite from copying every page that it changes, so that it could undo the
 // rows before a refused one: the transaction, or the caller's part of it, is rolled back then.
-func (m *Many) text(params, rows int) string {
+func (m *Many) Text(rows int) string {
 	var b strings.Builder
 	b.WriteString(strings.Replace(m.Insert, "INSERT INTO", "INSERT OR FAIL INTO", 1))
-	parts := strings.Split(m.Row, "$") // each but the first begins with a number
+	params := 0 // of a row
+	for _, p := range parameter.FindAllString(m.Row, -1) {
+		n, _ := strconv.Atoi(p[1:])
+		params = max(params, n)
+	}
 	for row := range rows {
 		if row > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(parts[0])
-		for _, part := range parts[1:] {
-			digits := 0
-			for digits < len(part) && part[digits] >= '0' && part[digits] <= '9' {
-				digits++
-			}
-			n, _ := strconv.Atoi(part[:digits])
-			b.WriteString("?" + strconv.Itoa(row*params+n) + part[digits:])
-		}
+		b.WriteString(parameter.ReplaceAllStringFunc(m.Row, func(p string) string {
+			n, _ := strconv.Atoi(p[1:])
+			return "?" + strconv.Itoa(row*params+n)
+		}))
 	}
 	return b.String() + m.Then
 }
+
+var parameter = regexp.MustCompile(`\$\d+`)

@@ -151,6 +151,7 @@ CREATE TABLE message (
   data            TEXT,                              -- JSON: what there is besides the body; NULL: nothing
   author          TEXT NOT NULL DEFAULT '',          -- who wrote an inbound message in a group; '': elsewhere
   edited_at       INTEGER NOT NULL DEFAULT 0,        -- when its text was last changed; 0: never
+  file            TEXT,                              -- the key of the stored file in data; NULL: none
   token           TEXT -- the id of the token whose request sent it; NULL: a console session, a contact or the phone itself did
 );
 CREATE UNIQUE INDEX message_id ON message (id, chat, from_me);
@@ -159,8 +160,7 @@ CREATE INDEX message_channel ON message (channel);
 CREATE INDEX message_pending ON message (channel) WHERE status = 0;
 CREATE INDEX message_failed ON message (seq) WHERE status = 5;
 CREATE INDEX message_with_text ON message (channel, received_at) WHERE body <> '' OR data IS NOT NULL;
--- Which messages name a file.
-CREATE INDEX message_file ON message (json_extract(data, '$.media.key')) WHERE json_extract(data, '$.media.key') IS NOT NULL;
+CREATE INDEX message_file ON message (file) WHERE file IS NOT NULL;
 -- The failed messages of a channel, newest first.
 CREATE INDEX message_failed_of ON message (channel, seq) WHERE status = 5;
 

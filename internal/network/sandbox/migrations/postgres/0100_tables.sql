@@ -45,7 +45,7 @@ CREATE TABLE messages (
   data           BYTEA, -- JSON; what the content has besides its text
   reply_to       TEXT COLLATE "C" NOT NULL,
   at             BIGINT NOT NULL, -- milliseconds
-  copies         BIGINT NOT NULL DEFAULT 1, -- how often the channel sent it
+  copies         BIGINT DEFAULT 1, -- how often the channel sent it
   status         BIGINT NOT NULL DEFAULT 0, -- 0: follows from the phone's delivered and read
   reaction       TEXT COLLATE "C" NOT NULL DEFAULT '', -- the channel's
   phone_reaction TEXT COLLATE "C" NOT NULL DEFAULT '',

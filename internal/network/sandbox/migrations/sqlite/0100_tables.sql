@@ -45,7 +45,7 @@ CREATE TABLE messages (
   data           BLOB,                        -- JSON; what the content has besides its text
   reply_to       TEXT NOT NULL,
   at             INTEGER NOT NULL,            -- milliseconds
-  copies         INTEGER NOT NULL DEFAULT 1,  -- how often the channel sent it
+  copies         INTEGER DEFAULT 1,           -- how often the channel sent it; never NULL: see deliverMany
   status         INTEGER NOT NULL DEFAULT 0,  -- 0: follows from the phone's delivered and read
   reaction       TEXT NOT NULL DEFAULT '',    -- the channel's
   phone_reaction TEXT NOT NULL DEFAULT '',
