@@ -229,18 +229,21 @@ func (p *process) stop() {
 	p.cmd.Wait()
 }
 
-func (p *process) rss() (int64, error) {
+func (p *process) rss() (int64, error) { return p.memory("VmRSS") }
+
+// memory is one of the figures that the kernel has of the memory of the process.
+func (p *process) memory(name string) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			kb, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
 			return kb * kib, err
 		}
 	}
-	return 0, fmt.Errorf("no VmRSS of process %d", p.cmd.Process.Pid)
+	return 0, fmt.Errorf("no %s of process %d", name, p.cmd.Process.Pid)
 }
 
 // cpu is the CPU time of the process so far, from the clock that the kernel keeps for it: /proc counts in steps of 10 ms.
