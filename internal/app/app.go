@@ -202,7 +202,7 @@ func (s *server) makeParts() {
 		Metrics:      s.metrics,
 		Retention:    s.cfg.OTPLife,
 		ClockTrusted: func() bool { return s.gateway.ClockTrusted() },
-		MaxAhead:     func() time.Duration { return s.gateway.List().MaxAhead },
+		MaxAhead:     func() time.Duration { return s.gateway.MaxAhead() },
 
 		ContactsPerHour: s.cfg.OTPContacts,
 		PrefixPerHour:   s.cfg.OTPPrefix,

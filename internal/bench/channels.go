@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,15 +14,22 @@ import (
 )
 
 const (
-	fewChannels    = 100
-	createdAtOnce  = 4
-	timedCreations = 90
-	timedCalls     = 400             // at a time, five times: the median counts
-	restFor        = 5 * time.Second // what a start left to do
+	fewChannels   = 100
+	createdAtOnce = 4
+	firstTimed    = 10              // channels before the first creations that are timed
+	lastTimed     = 900             // creations that are timed at the end: a single collection of garbage does not matter among them
+	timedCalls    = 400             // at a time, five times: the median counts
+	restFor       = 5 * time.Second // what a start left to do
 )
 
-// callCosts is the CPU of one call each, by its name.
-type callCosts map[string]time.Duration
+// costs are the CPU of one call each, by its name, and that of an empty call of another server at that time. The machine is quicker at one
+// time than at another, and a minute is between few channels and many.
+type costs struct {
+	of   map[string]time.Duration
+	echo time.Duration
+}
+
+const creation = "a creation"
 
 var manyCalls = []string{"overview", "list of 50", "PATCH", "chats"}
 
@@ -49,89 +57,98 @@ func measureManyChannels(ctx context.Context, o options, t *table) error {
 
 func compareManyChannels(ctx context.Context, o options, t *table, data string) error {
 	return withServeIn(ctx, o, data, "", func(p *process) error {
-		creating, calling, err := manyChannelCosts(p, o.channels)
+		few, many, err := manyChannelCosts(ctx, p, o.channels)
 		if err != nil {
 			return err
 		}
-		addManyChannels(t, fmt.Sprintf("%d channels", o.channels), creating, calling)
+		addManyChannels(t, fmt.Sprintf("%d channels", o.channels), few, many)
 		return nil
 	})
 }
 
-func addManyChannels(t *table, name string, creating [2]time.Duration, calling [2]callCosts) {
-	add := func(what string, few, many time.Duration) {
-		ratio := float64(many) / float64(few)
-		t.add(name+", CPU of "+what, fmt.Sprintf("%.2f times that with %d (%.2f of %.2f ms)", ratio, fewChannels, ms(many), ms(few)),
-			"<= 1.5", ratio <= 1.5)
+func addManyChannels(t *table, name string, few, many costs) {
+	speed := float64(few.echo) / float64(many.echo)
+	for _, call := range append([]string{creation}, manyCalls...) {
+		ratio := float64(many.of[call]) / float64(few.of[call]) * speed
+		t.add(name+", CPU of "+call, fmt.Sprintf("%.2f times that with %d (%.2f of %.2f ms)", ratio, fewChannels,
+			ms(many.of[call]), ms(few.of[call])), "<= 1.5", ratio <= 1.5)
 	}
-	add("a creation", creating[0], creating[1])
-	for _, call := range manyCalls {
-		add(call, calling[0][call], calling[1][call])
-	}
+	t.note(name+", CPU of the echo at that time", fmt.Sprintf("%.2f times that with %d", 1/speed, fewChannels))
 }
 
-// manyChannelCosts creates channels and returns the CPU of a creation and of the calls, with few channels and with all.
-func manyChannelCosts(p *process, channels int) (creating [2]time.Duration, calling [2]callCosts, err error) {
-	steps := []int{fewChannels - timedCreations, fewChannels, channels - timedCreations, channels}
+// manyChannelCosts creates channels and returns the costs of a creation and of the calls, with few channels and with all.
+func manyChannelCosts(ctx context.Context, p *process, channels int) (few, many costs, err error) {
+	echo, err := startRole(ctx, "echo")
+	if err != nil {
+		return few, many, err
+	}
+	defer echo.stop()
 	from := 0
-	for i, to := range steps {
-		cpu, err := createMany(p, from, to)
-		if err != nil {
-			return creating, calling, err
+	create := func(to int) (time.Duration, error) {
+		requests := make([][]byte, 0, to-from)
+		for ; from < to; from++ {
+			requests = append(requests, post("/api/manage/channels", p.admin, fmt.Sprintf(`{"code":"c%05d","network":"sandbox"}`, from)))
 		}
-		from = to
-		if i%2 == 0 {
-			continue
-		}
-		creating[i/2] = cpu / timedCreations
-		if calling[i/2], err = costOfCalls(p); err != nil {
-			return creating, calling, err
-		}
+		return cpuOf(p, createdAtOnce, requests, `"success":true`)
 	}
-	return creating, calling, nil
+	for _, step := range []struct {
+		untimed, timed int
+		costs          *costs
+	}{{firstTimed, fewChannels, &few}, {channels - lastTimed, channels, &many}} {
+		if _, err = create(step.untimed); err != nil {
+			return few, many, err
+		}
+		created, err := create(step.timed)
+		if err == nil {
+			*step.costs, err = costOfCalls(p, echo)
+		}
+		if err != nil {
+			return few, many, err
+		}
+		step.costs.of[creation] = created
+	}
+	return few, many, nil
 }
 
-// createMany creates channels and returns the CPU that the server needed.
-func createMany(p *process, from, to int) (time.Duration, error) {
-	requests := make([][]byte, 0, to-from)
-	for i := from; i < to; i++ {
-		requests = append(requests, post("/api/manage/channels", p.admin, fmt.Sprintf(`{"code":"c%05d","network":"sandbox"}`, i)))
-	}
+// cpuOf is the CPU that a server needs for each of some requests.
+func cpuOf(p *process, connections int, requests [][]byte, want string) (time.Duration, error) {
 	p.awaitIdle()
 	before := p.cpu()
-	_, err := driveOnce(p.addr, createdAtOnce, requests, `"success":true`, nil)
+	_, err := driveOnce(p.addr, connections, requests, want, nil)
 	p.awaitIdle()
-	return p.cpu() - before, err
+	return (p.cpu() - before) / time.Duration(len(requests)), err
 }
 
-func costOfCalls(p *process) (callCosts, error) {
+func costOfCalls(p, echo *process) (costs, error) {
 	patch := "PATCH /api/manage/channels/c00007 HTTP/1.1"
 	body := post("/api/manage/channels/c00007", p.admin, `{"name":"Shop"}`)
 	requests := map[string][]byte{
 		"overview": get("/api/manage/overview", p.admin), "list of 50": get("/api/manage/channels", p.admin),
 		"PATCH": append([]byte(patch), body[strings.Index(string(body), "\r\n"):]...), "chats": get("/api/manage/chats", p.admin),
 	}
-	costs := callCosts{}
+	c := costs{of: map[string]time.Duration{}}
+	var echos []float64
 	for _, name := range manyCalls {
-		repeated := make([][]byte, timedCalls)
-		for i := range repeated {
-			repeated[i] = requests[name]
-		}
+		repeated := slices.Repeat([][]byte{requests[name]}, timedCalls)
 		if _, err := driveOnce(p.addr, 1, repeated[:3], `"success":true`, nil); err != nil { // the warm-up
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return c, fmt.Errorf("%s: %w", name, err)
 		}
 		var all []float64
 		for range 5 {
-			p.awaitIdle()
-			before := p.cpu()
-			if _, err := driveOnce(p.addr, 1, repeated, `"success":true`, nil); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+			cpu, err := cpuOf(p, 1, repeated, `"success":true`)
+			if err != nil {
+				return c, fmt.Errorf("%s: %w", name, err)
 			}
-			all = append(all, float64(p.cpu()-before))
+			all = append(all, float64(cpu))
+			if cpu, err = cpuOf(echo, 1, slices.Repeat([][]byte{sendText("6281200000001", "")}, timedCalls), `"SENT"`); err != nil {
+				return c, fmt.Errorf("echo: %w", err)
+			}
+			echos = append(echos, float64(cpu))
 		}
-		costs[name] = time.Duration(median(all)) / timedCalls
+		c.of[name] = time.Duration(median(all))
 	}
-	return costs, nil
+	c.echo = time.Duration(median(echos))
+	return c, nil
 }
 
 // idleShare is the share of a core that processes with nothing to do use, and the memory of the first.
@@ -154,11 +171,11 @@ func idleShare(all ...*process) (share float64, rss int64, err error) {
 func measureManyOnNodes(ctx context.Context, o options, t *table) error {
 	return withNodes(ctx, o, func(c *nodes) error {
 		first := c.all[0].process
-		creating, calling, err := manyChannelCosts(first, o.channels)
+		few, many, err := manyChannelCosts(ctx, first, o.channels)
 		if err != nil {
 			return err
 		}
-		addManyChannels(t, fmt.Sprintf("three nodes, %d channels", o.channels), creating, calling)
+		addManyChannels(t, fmt.Sprintf("three nodes, %d channels", o.channels), few, many)
 		postgres := postgresCPU(c.server)
 		share, rss, err := idleShare(c.all[0].process, c.all[1].process, c.all[2].process)
 		if err != nil {

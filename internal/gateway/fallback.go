@@ -52,7 +52,7 @@ func (g *Gateway) runFallbacks(ctx context.Context) {
 
 // continueCodes continues the codes that are due on channels of this process. It reports whether some may still go on.
 func (g *Gateway) continueCodes(ctx context.Context) (some bool, err error) {
-	due, err := g.config.Store.DueFallbacks(ctx, g.Clock().Add(g.List().MaxAhead), fallbackBatch)
+	due, err := g.config.Store.DueFallbacks(ctx, g.Clock().Add(g.MaxAhead()), fallbackBatch)
 	if err != nil {
 		return true, err
 	}

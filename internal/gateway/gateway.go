@@ -113,6 +113,7 @@ type Gateway struct {
 	leaving  map[parley.ChannelCode]int            // accounts of deleted channels whose sessions are not closed yet
 	stored   map[parley.ChannelCode]bool           // deleted channels of which their network still stores something
 	others   map[parley.ChannelCode]parley.Channel // channels of other nodes, as they are stored
+	ahead    map[parley.ChannelCode]time.Duration  // of the channels whose clock is ahead
 	loaded   bool                                  // all stored channels are in accounts or others
 	draining bool
 }
@@ -126,10 +127,10 @@ func New(c Config) *Gateway {
 		c.Cluster = cluster.Single{}
 	}
 	g := &Gateway{config: c, Drivers: c.Drivers, Clock: c.Clock, ready: make(chan struct{}), stopped: make(chan struct{}),
-		accounts: map[parley.ChannelCode]*account{},
-		leaving:  map[parley.ChannelCode]int{}, others: map[parley.ChannelCode]parley.Channel{}, purgeNow: make(chan struct{}, 1),
-		codesNow: make(chan struct{}, 1),
-		names:    names{wanted: make(chan listKey, maxWanted)}}
+		accounts: map[parley.ChannelCode]*account{}, others: map[parley.ChannelCode]parley.Channel{},
+		ahead: map[parley.ChannelCode]time.Duration{}, leaving: map[parley.ChannelCode]int{},
+		purgeNow: make(chan struct{}, 1), codesNow: make(chan struct{}, 1),
+		names: names{wanted: make(chan listKey, maxWanted)}}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
 	g.fetcher, g.receipts = newMediaFetcher(g), newReceiptWriter(c.Store)
@@ -196,7 +197,7 @@ func (g *Gateway) refresh(ctx context.Context, only ...parley.ChannelCode) error
 		}
 	}
 	err = g.concurrently(removals) // first: a new channel may have the same code
-	g.updateOthers(channels, only)
+	g.note(channels, only)
 	err = errors.Join(err, g.leaveNetworks(ctx))
 	for _, c := range channels {
 		if !g.owns(c) {
@@ -234,21 +235,36 @@ func (g *Gateway) readChannels(ctx context.Context, only []parley.ChannelCode) (
 	return channels, pending, err
 }
 
-// updateOthers notes the channels of other nodes: all, or only those of some codes.
-func (g *Gateway) updateOthers(channels []parley.Channel, only []parley.ChannelCode) {
+// note notes the channels of other nodes and the clocks that are ahead: all, or only those of some codes.
+func (g *Gateway) note(channels []parley.Channel, only []parley.ChannelCode) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(only) == 0 {
 		clear(g.others)
+		clear(g.ahead)
 	}
 	for _, code := range only {
 		delete(g.others, code)
+		delete(g.ahead, code)
 	}
 	for _, c := range channels {
 		if !g.owns(c) {
 			g.others[c.Code] = c
 		}
+		if d := time.Duration(c.Settings.ClockAhead); d > 0 {
+			g.ahead[c.Code] = d
+		}
 	}
+}
+
+// MaxAhead is how far the clock of a channel is ahead at most.
+func (g *Gateway) MaxAhead() (most time.Duration) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for _, d := range g.ahead {
+		most = max(most, d)
+	}
+	return most
 }
 
 // noteOther notes the channel of another node, unless it has an account here, whose release notes it.

@@ -3,7 +3,6 @@ package gateway
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"parley"
 	"parley/internal/network"
@@ -22,7 +21,6 @@ type List struct {
 	Simulated []parley.ChannelCode
 	Observed  []parley.Channel // those whose network tells what it observes, by code
 	Choices   []parley.Channel // those of [Gateway.Choices]
-	MaxAhead  time.Duration    // of their clocks
 
 	version int64
 }
@@ -72,7 +70,6 @@ func (g *Gateway) List() *List {
 		if _, ok := g.Drivers[c.Network].(network.Witness); ok {
 			l.Observed = append(l.Observed, *c)
 		}
-		l.MaxAhead = max(l.MaxAhead, time.Duration(c.Settings.ClockAhead))
 	}
 	isArchive := func(c parley.Channel) bool { return c.Settings.ArchiveOf != "" }
 	for _, some := range [][]parley.Channel{l.Channels, l.Live} { // the live ones if there are any
