@@ -18,7 +18,7 @@ const (
 	createdAtOnce = 4
 	firstTimed    = 10              // channels before the first creations that are timed
 	lastTimed     = 900             // creations that are timed at the end: a single collection of garbage does not matter among them
-	timedCalls    = 400             // at a time, five times: the median counts
+	timedCalls    = 400             // at a time, ten times: more calls than there are between two collections
 	restFor       = 5 * time.Second // what a start left to do
 )
 
@@ -133,19 +133,18 @@ func costOfCalls(p, echo *process) (costs, error) {
 		if _, err := driveOnce(p.addr, 1, repeated[:3], `"success":true`, nil); err != nil { // the warm-up
 			return c, fmt.Errorf("%s: %w", name, err)
 		}
-		var all []float64
-		for range 5 {
+		const times = 10
+		for range times {
 			cpu, err := cpuOf(p, 1, repeated, `"success":true`)
 			if err != nil {
 				return c, fmt.Errorf("%s: %w", name, err)
 			}
-			all = append(all, float64(cpu))
+			c.of[name] += cpu / times
 			if cpu, err = cpuOf(echo, 1, slices.Repeat([][]byte{sendText("6281200000001", "")}, timedCalls), `"SENT"`); err != nil {
 				return c, fmt.Errorf("echo: %w", err)
 			}
 			echos = append(echos, float64(cpu))
 		}
-		c.of[name] = time.Duration(median(all))
 	}
 	c.echo = time.Duration(median(echos))
 	return c, nil
