@@ -98,7 +98,7 @@ func TestLongConversation(t *testing.T) {
 	}
 	c.Phone(ayu).Types("Are you there?")
 	p.until("scrolling down shows the end", fmt.Sprintf(scroll, "1e6", "'Are you there?'"))
-	if n := eval[int](p, `window.drawn`); n > 200 {
+	if n := eval[int](p, `window.drawn`); n > 120 {
 		t.Errorf("%d messages were drawn at once", n)
 	}
 	p.until("it is without gaps", `(() => { const all = `+lines+`.filter((one) => /^Line/.test(one)).map((one) => parseInt(one.slice(5)));
@@ -111,7 +111,7 @@ func TestLongConversation(t *testing.T) {
 		return at && at.top > 100 && at.bottom < innerHeight - 50; })()`)
 	p.until("the page does not scroll", still)
 	p.until("scrolling up shows the beginning", fmt.Sprintf(scroll, "0", "'Line 1.'"))
-	if n := eval[int](p, `window.drawn`); n > 200 {
+	if n := eval[int](p, `window.drawn`); n > 120 {
 		t.Errorf("%d messages were drawn at once", n)
 	}
 }
@@ -133,7 +133,7 @@ func TestTyping(t *testing.T) {
 		p.live()
 		p.rest()
 		p.until("it is drawn as far as it ever is", `document.querySelector('.thread .empty') ||
-			document.querySelectorAll('.thread .bubble').length === 200 || (document.querySelector('[role=log]').scrollTop = 0, false)`)
+			document.querySelectorAll('.thread .bubble').length === 120 || (document.querySelector('[role=log]').scrollTop = 0, false)`)
 		eval[any](p, `(window.took = [], document.querySelector('.thread textarea').focus(), null)`)
 		eval[any](p, `document.activeElement.addEventListener('keydown', ({ timeStamp }) => requestAnimationFrame(() => {
 			const { port1, port2 } = new MessageChannel();

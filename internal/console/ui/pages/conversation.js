@@ -27,7 +27,7 @@ const Attach = lazy(() => import('./conversation_attach.js').then((module) => mo
 const Timer = lazy(() => import('./conversation_timer.js').then((module) => module.Timer), 2);
 
 const pageSize = 50;
-const most = 200; // messages that are drawn; others come back by scrolling
+const most = 120; // messages that are drawn: each makes typing slower; others come back by scrolling
 const near = 400; // pixels from an end: more is loaded
 const mostPatched = 5; // messages loaded one by one after a change
 
