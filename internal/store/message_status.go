@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 // statusRow is the part of a message that a change of its status needs.
@@ -259,9 +260,14 @@ func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 	}
 	t.countStatus(moved, to, code, at)
 	in, args := inList(6, seqs)
-	return moved, t.exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5
-		WHERE seq IN `+in, append([]any{int64(to), millis(at), string(code), text, until}, args...)...)
+	update := setStatuses
+	if !t.conn.IsPostgres() {
+		update = sqldb.OrFail(update)
+	}
+	return moved, t.exec(update+in, append([]any{int64(to), millis(at), string(code), text, until}, args...)...)
 }
+
+const setStatuses = `UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5 WHERE seq IN `
 
 // SetCopies stores how often the network may have a message, unless more copies are known; see [parley.Message]. A copy that the network
 // confirmed is published as another event of the message's status.

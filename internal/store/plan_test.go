@@ -165,7 +165,7 @@ var (
 func checkComplete(t *testing.T, ran *statements, onPostgres bool) {
 	var all strings.Builder
 	for query := range ran.all {
-		all.WriteString(oneLine(query) + "\n")
+		all.WriteString(strings.Replace(oneLine(query), " OR FAIL", "", 1) + "\n")
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -127,11 +127,17 @@ func (c *connection) addRows(m *Many, args []any, into [][]any) error {
 	return nil
 }
 
-// Text is what SQLite runs for a number of rows. OR FAIL keeps SQLite from copying every page that it changes, so that it could undo the
-// rows before a refused one: the transaction, or the caller's part of it, is rolled back then.
+// OrFail keeps SQLite from copying every page that a statement of several rows changes, so that it could undo those before a refused one.
+// The caller must fail with it: then the transaction, or the caller's part of it, is rolled back.
+func OrFail(statement string) string {
+	verb, rest, _ := strings.Cut(statement, " ")
+	return verb + " OR FAIL " + rest
+}
+
+// Text is what SQLite runs for a number of rows.
 func (m *Many) Text(rows int) string {
 	var b strings.Builder
-	b.WriteString(strings.Replace(m.Insert, "INSERT INTO", "INSERT OR FAIL INTO", 1))
+	b.WriteString(OrFail(m.Insert))
 	params := 0 // of a row
 	for _, p := range parameter.FindAllString(m.Row, -1) {
 		n, _ := strconv.Atoi(p[1:])

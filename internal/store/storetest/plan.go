@@ -18,7 +18,7 @@ func CopiesPages(t testing.TB, path, statement string) (step string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.Query("EXPLAIN "+statement, make([]any, strings.Count(statement, "?"))...)
+	rows, err := db.Query("EXPLAIN "+statement, make([]any, strings.Count(statement, "?")+strings.Count(statement, "$"))...)
 	if err != nil {
 		t.Fatal(err)
 	}
