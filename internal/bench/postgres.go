@@ -133,7 +133,7 @@ func compareDatabases(o options, t *table, server *postgrestest.Server, gateways
 	for i, g := range []struct {
 		name  string
 		bound float64
-	}{{"a file", 0}, {"PostgreSQL on the same machine", 0.45}, {fmt.Sprintf("PostgreSQL, round trip + %.1f ms", ms(addedRoundTrip)), 0.36}} {
+	}{{"a file", 0}, {"PostgreSQL on the same machine", 0.5}, {fmt.Sprintf("PostgreSQL, round trip + %.1f ms", ms(addedRoundTrip)), 0.4}} {
 		name := "durable sends on " + g.name
 		if i == 0 {
 			t.note(name, fmt.Sprintf("%.0f/s", median(rates[i])))

@@ -37,7 +37,7 @@ func measureFootprint(ctx context.Context, o options, t *table) error {
 		// The rest is pages of the program's file. How many of them count is up to the kernel: one that maps larger pieces counts more,
 		// but it takes them back whenever it needs the memory.
 		t.add("idle memory: heap, stacks and SQLite", fmt.Sprintf("%.1f MB", float64(own)/mb), "< 20 MB", own < 20*mb)
-		t.note("idle memory with pages of the program (RSS)", fmt.Sprintf("%.1f MB", float64(rss)/mb))
+		t.add("idle memory with pages of the program (RSS)", fmt.Sprintf("%.1f MB", float64(rss)/mb), "< 45 MB", rss < 45*mb)
 		return nil
 	})
 }

@@ -197,7 +197,7 @@ func (g *Gateway) refresh(ctx context.Context, only ...parley.ChannelCode) error
 		}
 	}
 	err = g.concurrently(removals) // first: a new channel may have the same code
-	g.note(channels, only)
+	g.noteStored(channels, only)
 	err = errors.Join(err, g.leaveNetworks(ctx))
 	for _, c := range channels {
 		if !g.owns(c) {
@@ -235,8 +235,8 @@ func (g *Gateway) readChannels(ctx context.Context, only []parley.ChannelCode) (
 	return channels, pending, err
 }
 
-// note notes the channels of other nodes and the clocks that are ahead: all, or only those of some codes.
-func (g *Gateway) note(channels []parley.Channel, only []parley.ChannelCode) {
+// noteStored notes the channels of other nodes and the clocks that are ahead: all, or only those of some codes.
+func (g *Gateway) noteStored(channels []parley.Channel, only []parley.ChannelCode) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(only) == 0 {
